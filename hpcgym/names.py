@@ -44,10 +44,14 @@ NICE, MOST_NICE = "nice", 2**31 - 3
 #: The column of how many units of a job may lie on one node.
 UNITS_PER_NODE = "units_per_node"
 
+#: Columns of amounts of a whole job, which no unit has: on how many nodes it ran, and what Slurm
+#: bills for a second of it.
+NODES, BILLING = OF_WHOLE_JOBS = ("allocated_nodes", "billing")
+
 #: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
-#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; and
-#: how many units a node may have.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE)
+#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; how
+#: many units a node may have; and amounts of whole jobs.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, *OF_WHOLE_JOBS)
 
 #: All columns that a job can have, but for licences, units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
@@ -137,6 +141,7 @@ _OTHER_WORDS = {
     "jobid": "job_number",
     "memory": MEMORY,
     "node": UNITS,
+    "nodes": UNITS,
     "processor": "requested_processors",
     "processors": "requested_processors",
     "ram": MEMORY,

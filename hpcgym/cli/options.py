@@ -79,8 +79,8 @@ class WeighedRules(PredictedRules):
         free behind them: share=0.1, from_s=3600, factor=64, erode_s=14400,
         by=requested|policy_estimate|both.
     fair_share FILE|KEY=VALUE,...|none : For policies by usage: half_life_s=604800, damping=1,
-        accounts=group, formula=fair-tree; or a TOML file with these and the tables shares and
-        accounts.
+        accounts=group, formula=fair-tree, charged=gpu; or a TOML file with these and the tables
+        shares and accounts.
     """
 
     threshold: str | None = None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_caller, warn_of_file
 from hpcgym.machine.slurm import OtherSetting, SlurmConf, WrongSettingError, read_slurm_conf
-from hpcgym.machine.slurm.conf import YES
+from hpcgym.machine.slurm.conf import MAX_TRES, YES
 from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
@@ -24,7 +24,7 @@ from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 from hpcgym.units import WEEK_S, count_of
-from hpcgym.workload.amounts import licences_in
+from hpcgym.workload.amounts import licences_in, weights_of
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
@@ -32,6 +32,7 @@ _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "licenses")
+_BILLING = "tresbillingweights"
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
@@ -241,7 +242,7 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
 def _rule_of(setting: OtherSetting) -> str:
     """Return the rule of a scheduler that a setting is part of."""
     key = setting.key.casefold()
-    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags"):
+    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags", _BILLING):
         return "fair_share"
     if "preempt" in key or key == "gracetime":
         return "preemption"
@@ -262,8 +263,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
             return _WITH_QOS
-        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree"}:
-            return "of its flags only NO_FAIR_TREE is simulated"
+        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree", MAX_TRES}:
+            return "of its flags only NO_FAIR_TREE and MAX_TRES are simulated"
         return ""
     if key.startswith(PARAMETERS):
         return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
@@ -273,9 +274,20 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:
         return ""
+    if setting.of and key == _BILLING:
+        return _why_not_billed(setting.value)
     kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)
     known_key = any(key in known_keys(kind) for kind in kinds)
     return _NOT_SIMULATED if known_key else f"Slurm has no such setting{meant(kinds[0], key)}"
+
+
+def _why_not_billed(weights: str) -> str:
+    """Return why weights, by which jobs are billed, are not followed; blank: they are."""
+    try:
+        weights_of(weights)
+    except HpcgymError as error:
+        return str(error)
+    return ""
 
 
 def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
@@ -361,10 +373,12 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     if not of_usage:
         return policy, None
     forgets = _seconds(conf, "PriorityDecayHalfLife") or math.inf
+    weighed = any(setting.of and setting.is_called(_BILLING) for setting in conf.others)
+    charged = "billing" if weighed else "processors"
     if _CLASSIC not in _flags(conf):
-        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
+        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE, charged=charged)
     damping = _weight(conf, "FairShareDampeningFactor", "1")
-    return policy, FairShare(half_life_s=forgets, damping=damping)
+    return policy, FairShare(half_life_s=forgets, damping=damping, charged=charged)
 
 
 def _flags(conf: SlurmConf) -> set[str]:

@@ -18,6 +18,7 @@ from hpcgym.names import (
     MOST_AMOUNT,
     MOST_NICE,
     NICE,
+    OF_WHOLE_JOBS,
     UNITS,
     UNITS_PER_NODE,
 )
@@ -95,6 +96,7 @@ _RANGES = {
         MOST_AMOUNT,
         f"but must be from 1 to {MOST_AMOUNT}, or {MISSING} of any number",
     ),
+    **dict.fromkeys(OF_WHOLE_JOBS, _OF_JOB),
     KILLED: _from(0, 1),
     UNITS: _from(1, MOST_AMOUNT),
     CORE: _from(1, MOST_AMOUNT),

@@ -116,7 +116,8 @@ class Workload:
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
         completion time at the lowest frequency over that at the highest, float64; ``array``;
         ``nice``, which may be negative; ``units_per_node``, the most units of the job that one
-        node may have, -1: no bound; and ``licence.NAME``, how many of a licence it needs.
+        node may have, -1: no bound; ``allocated_nodes``, on how many nodes it ran; ``billing``,
+        what Slurm bills for a second of it; and ``licence.NAME``, how many of a licence it needs.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each

@@ -1,4 +1,4 @@
-"""Limits on amounts of whole jobs: licences."""
+"""Amounts of whole jobs, licences, nodes, what is billed: limits on them, and what is charged."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning
 from hpcgym.explanation.explain import explain
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.study.calibration import limits_of
-from hpcgym.workload.amounts import amount_of_tres, asked_of, licences_in
+from hpcgym.workload.amounts import amount_of_tres, asked_of, billed, licences_in, weights_of
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.io.tables import read_table, write_table
 from hpcgym.workload.model import Workload
@@ -176,3 +177,128 @@ def test_amounts_of_slurm() -> None:
     assert [amount_of_tres(name) for name in ("license/a b", "bb/x", "gres/gpu:a100")] == [
         "", "", "gpu-a100",
     ]  # fmt: skip
+
+
+# --- Nodes ----------------------------------------------------------------------------------------
+
+
+def test_nodes_of_jobs_are_bounded(tmp_path: Path) -> None:
+    """By hand: jobs of 2, 2 and 1 of 3 nodes: the second waits for the end of the first, at 100 s.
+
+    The third, on one node, starts beside the first.
+    """
+    rows = ["1|ann|COMPLETED|{0}0|{0}0|100|2|4|2", "2|ann|COMPLETED|{0}1|{0}1|100|2|4|2"]
+    rows.append("3|ann|COMPLETED|{0}2|{0}2|100|2|2|1")
+    path = tmp_path / "jobs.txt"
+    path.write_text("\n".join([HEAD.rstrip("|"), *(row.format(DAY) for row in rows)]) + "\n")
+    conf, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
+    conf.write_text("NodeName=n[1-9] CPUs=4\nPartitionName=p Nodes=ALL Default=YES QOS=q\n")
+    qos.write_text("Name|GrpTRES|MaxTRESPU\nq|node=9|node=3\n")
+    jobs = hpcgym.load_workload(str(path), cluster=str(conf))
+    assert jobs.allocated_nodes.tolist() == [2, 2, 1]
+    scheduler = find_scheduler(f"{conf}:qos={qos}")
+    assert [*map(str, scheduler.quota)] == [
+        "queue=q|partition=p/user:nodes=3", "queue=q|partition=p:nodes=9",
+    ]  # fmt: skip
+    for engine in (None, "reference"):
+        easy = hpcgym.simulate(jobs, quota="user:nodes=3", cluster=str(conf), engine=engine)
+        assert easy.start.tolist() == [0, 100, 2]
+        hpcgym.validate_schedule(easy)
+    assert hpcgym.simulate(jobs, scheduler, cluster=str(conf)).start.tolist()[:2] != [0, 1]
+
+
+def test_nodes_that_nothing_tells() -> None:
+    jobs = few_jobs(8, [0, 0], [10] * 2, [1, 2])
+    message = r"nothing tells how many nodes the job of row 1 has.*NNodes of sacct"
+    with pytest.raises(HpcgymError, match=message):
+        hpcgym.simulate(jobs, quota="user:nodes=3")
+    assert not any("nodes" in words for words, _ in limits_of(jobs.with_columns(user_id=[1, 2])))
+
+
+def test_whole_nodes_tell_it(tmp_path: Path) -> None:
+    """By hand: on nodes of 4 cores, of which jobs have whole ones, 5 cores are on 2 of them."""
+    conf = tmp_path / "slurm.conf"
+    text = "SelectType=select/linear\nNodeName=n[1-4] CPUs=4\n"
+    conf.write_text(f"{text}PartitionName=p Nodes=ALL Default=YES\n")
+    jobs = hpcgym.load_workload(few_jobs(16, [0, 0], [10] * 2, [5, 1]), cluster=str(conf))
+    assert asked_of(jobs, ["nodes"]).T.tolist() == [[2, 1]]
+
+
+# --- What is billed -------------------------------------------------------------------------------
+
+CONF = """SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+PriorityFlags=NO_FAIR_TREE{flags}
+PriorityWeightFairshare=100000
+GresTypes=gpu
+NodeName=g1 CPUs=16 Gres=gpu:4
+PartitionName=gpu Nodes=g1 Default=YES TRESBillingWeights="CPU=1.0,GRES/gpu=16.0"
+"""
+SHARERS = [("ann", 0, 3600, 8, 4), ("bob", 1, 4000, 8, 0), ("cat", 4002, 3600, 16, 0)]
+SHARERS += [("ann", 4200, 3600, 16, 0), ("bob", 4201, 3600, 16, 0)]
+
+
+@pytest.mark.parametrize(
+    ("told", "flags", "billing", "starts"),
+    [
+        # ann has used 72 x 3,600, or 8 + 64 by the weights; bob 8 x 4,000: his job comes first
+        ("billing=72,", "", 72, [11_202, 7602]),
+        ("", "", 72, [11_202, 7602]),
+        ("", ",MAX_TRES", 64, [11_202, 7602]),
+        # by processors, as before: ann 8 x 3,600
+        ("billing=8,", "", 8, [7602, 11_202]),
+    ],
+)
+def test_fair_share_charges_what_is_billed(
+    tmp_path: Path, told: str, flags: str, billing: int, starts: list[int]
+) -> None:
+    conf, lines = tmp_path / "slurm.conf", [HEAD + "Partition|AllocTRES"]
+    conf.write_text(CONF.format(flags=flags))
+    for number, (user, submit, run, cores, gpus) in enumerate(SHARERS, 1):
+        time = f"2024-03-01T{10 + submit // 3600}:{submit // 60 % 60:02}:{submit % 60:02}"
+        tres = f"{told if gpus else told and f'billing={cores},'}cpu={cores}"
+        tres += f",gres/gpu={gpus}" if gpus else ""
+        lines.append(f"{number}|{user}|COMPLETED|{time}|{time}|{run}|90|{cores}|1|gpu|{tres}")
+    path = tmp_path / "jobs.txt"
+    path.write_text("\n".join(lines) + "\n")
+    jobs = hpcgym.load_workload(str(path), cluster=str(conf))
+    assert jobs.billing.tolist() == [billing, 8, 16, 16, 16]
+    scheduler = find_scheduler(str(conf))
+    assert scheduler.fair_share.charged == "billing"
+    result = hpcgym.simulate(jobs, scheduler, cluster=str(conf))
+    assert result.start.tolist() == [0, 1, 4002, *starts]
+
+
+def test_bounds_on_what_is_billed() -> None:
+    """By hand: 5 and 3 are more than 7; where nothing tells it, processors count."""
+    jobs = few_jobs(8, [0, 0], [10] * 2, [1, 4], user_id=[1, 1])
+    told = jobs.with_columns(billing=[5, 3])
+    assert hpcgym.simulate(told, quota="user:billing=7").start.tolist() == [0, 10]
+    with pytest.warns(RuleWarning, match="nothing tells what is billed, and processors count: 2"):
+        assert hpcgym.simulate(jobs, quota="user:billing=7").start.tolist() == [0, 0]
+
+
+def test_weights_of_amounts() -> None:
+    """By hand, as in the page "slurm.conf": 8 GB at 0.25 a GB are 2, and at 0.25 a MB 2,048."""
+    given = {"units": [1], "per_unit": {"mem": [8192], "gpu": [0]}}
+    jobs = few_jobs(8, [0], [10], [1], **given, **{"licence.a": [2]})
+    weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0,license/a=1.5"
+    assert billed(jobs, weights, False).tolist() == [6]
+    assert billed(jobs, weights, True).tolist() == [5]
+    assert billed(jobs, "mem=.25", False).tolist() == [2048]
+    for wrong in ("cpu", "energy=1", "cpu=x", "cpu=1,,"):
+        with pytest.raises(HpcgymError, match="is no weight of an amount of jobs"):
+            weights_of(wrong)
+
+
+def test_what_is_charged_is_checked() -> None:
+    assert str(FairShare(charged="gpu")).endswith("charged=gpu")
+    assert FairShare.parse(FairShare(charged="gpu").table()) == FairShare(charged="gpu")
+    with pytest.raises(HpcgymError, match="charged: 'processor' is no amount"):
+        FairShare.parse("charged=processor")
+    with pytest.raises(HpcgymError, match="charged: jobs have 'submitted' before they run"):
+        FairShare(charged="submitted")
+    jobs = few_jobs(4, [0], [1], [1], user_id=[1])
+    with pytest.warns(RuleWarning, match="no job asks for what is charged: gpu"):
+        hpcgym.simulate(jobs, "fairshare", fair_share="charged=gpu")

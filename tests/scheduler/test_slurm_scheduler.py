@@ -117,7 +117,7 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
-    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,MAX_TRES\n")
+    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,ACCRUE_ALWAYS\n")
     with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
         assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import (
+    BILLING,
     CORE,
     LICENCE,
     MEMORY,
@@ -201,7 +202,7 @@ def tres(text: str) -> dict[str, int]:
                 memory, per = requested_mb(amount)
                 if not per:
                     amounts[kind] = memory
-            elif kind in ("cpu", "node"):
+            elif kind in ("cpu", "node", BILLING):
                 amounts[kind] = count_in(amount)
             elif kind.startswith("license/"):
                 amounts[amount_of_tres(name) or LICENCE] = count_in(amount)
@@ -352,7 +353,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
-    columns |= _licences(log, given, asked)
+    billed, to_bill = amounts(BILLING)
+    columns |= {BILLING: np.where(billed >= 0, billed, to_bill)} | _licences(log, given, asked)
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
     names = {name for job in (*given, *asked) for name in job}
