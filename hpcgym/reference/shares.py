@@ -223,7 +223,7 @@ class ByUsage:
     def weight(self, what: str, job: Any) -> Decimal:
         """Return what a second of a job counts."""
         if what != "cpu":
-            return job.processors * Decimal(self.watts[job.number])
+            return Decimal(job.processors) * Decimal(self.watts[job.number])
         return Decimal(job.processors if self.charged is None else self.charged[job.number])
 
     def ratio(self, what: str, user: int, now: int) -> Decimal:

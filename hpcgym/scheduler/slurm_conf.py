@@ -201,12 +201,22 @@ def _rules(
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     partitions = _partitions_of(conf, known)
     quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
-    quotas += _licences(conf)
     quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
+    quotas = [*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
+
+
+def _of_sole_types(quota: Quota, conf: SlurmConf) -> Quota:
+    """Return a quota in which a bound on the only type of a resource is one on the resource."""
+    of = {typed.casefold(): resource for typed, resource in conf.sole_types.items()}
+    bounds: dict[str, int] = {}
+    for name, most in quota.bounds:
+        amount = of.get(name.casefold(), name)
+        bounds[amount] = min(most, bounds.get(amount, most))
+    return quota.with_bounds(bounds)
 
 
 def _licences(conf: SlurmConf) -> list[Quota]:

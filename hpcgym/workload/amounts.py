@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,13 +259,14 @@ def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
     ------
     HpcgymError : as of :func:`weights_of`, or an amount that the log does not tell.
     """
-    of_nodes, beside = [np.zeros(len(workload))], np.zeros(len(workload))
+    beside = np.zeros(len(workload))
+    of_nodes: list[NDArray[Any]] = [beside]
     for name, weight in weights_of(weights).items():
         asked = weight * asked_of(workload, [name])[:, 0]
         if greatest and not name.startswith(LICENCE):
             of_nodes.append(asked)
         else:
-            beside += asked
+            beside = beside + asked
     whole: Ints = np.maximum(np.max(of_nodes, axis=0) + beside, 0).astype(np.int64)
     return whole
 

@@ -302,3 +302,28 @@ def test_what_is_charged_is_checked() -> None:
     jobs = few_jobs(4, [0], [1], [1], user_id=[1])
     with pytest.warns(RuleWarning, match="no job asks for what is charged: gpu"):
         hpcgym.simulate(jobs, "fairshare", fair_share="charged=gpu")
+
+
+# --- The only type of GPUs ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "quota"),
+    [
+        # all GPUs are of the type, whether a job asked for it or for any
+        ("Gres=gpu:A100:4", "queue=q/user:gpu=2"),
+        ("Gres=gpu:A100:4\nNodeName=m CPUs=4", "queue=q/user:gpu=2"),
+        # a job may have others
+        ("Gres=gpu:A100:4\nNodeName=m CPUs=4 Gres=gpu:v100:4", "queue=q/user:gpu=3+gpu-a100=2"),
+        ("Gres=gpu:4", "queue=q/user:gpu=3+gpu-a100=2"),
+    ],
+)
+def test_a_bound_on_the_only_type_binds_all(tmp_path: Path, nodes: str, quota: str) -> None:
+    conf, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
+    conf.write_text(f"GresTypes=gpu\nNodeName=n CPUs=4 {nodes}\nPartitionName=p Nodes=ALL\n")
+    qos.write_text("Name|MaxTRESPU\nq|gres/gpu:a100=2,gres/gpu=3\n")
+    assert [*map(str, find_scheduler(f"{conf}:qos={qos}").quota)] == [quota]
+    qos.write_text("Name|MaxTRESPU\nq|gres/gpu:a100=0\n")
+    message = r"q: MaxTRESPU gres/gpu:a100=0 \(lets no such job run\)"
+    with pytest.warns(HpcgymWarning, match=message):
+        assert find_scheduler(f"{conf}:qos={qos}").quota == ()

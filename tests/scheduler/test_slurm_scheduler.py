@@ -577,11 +577,13 @@ def test_qos(tmp_path: Path) -> None:
         "1-00:00:00\n"
     )
     normal, high = read_qos(path)
-    assert (normal.name, normal.priority, normal.jobs) == ("normal", 0, {})
+    assert (normal.name, normal.priority, normal.limits) == ("normal", 0, {})
     assert (high.priority, high.preempts) == (100, ("normal", "low"))
-    assert high.tres["GrpTRES"] == {"cpu": 5_000, "mem": 2 * 1024**2}
-    assert (high.tres["MaxTRES"], high.tres["MaxTRESPU"]) == ({"cpu": 64}, {"gres/gpu": 4})
-    assert high.jobs == {"MaxJobsPU": 10, "MaxSubmitPU": 50}
+    assert high.limits == {
+        "GrpTRES": {"cpu": 5_000, "mem": 2 * 1024**2},
+        **{"MaxTRES": {"cpu": 64}, "MaxTRESPU": {"gres/gpu": 4}},
+        **{"MaxJobsPU": {"jobs": 10}, "MaxSubmitPU": {"submitted": 50}},
+    }
     assert high.max_wall_s == 86_400
     assert (high.grace_time, high.preempt_mode, high.others) == (
         "00:00:00", "", {"Flags": "DenyOnLimit"}

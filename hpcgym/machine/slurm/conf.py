@@ -80,6 +80,7 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     if not known:
         raise HpcgymError(f"{line.place('state')}: {unknown('state', state, STATES)}")
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
+    lists: Any = {name: several(line.value(name.replace("_", "")).lower()) for name in names}
     both = line.number("priority", None)
     max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
     if default_time_s is None and max_time_s is None:
@@ -99,7 +100,7 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
         exclusive=line.text("oversubscribe", line.text("shared", "no"))
         in ("exclusive", *(["no"] if whole else [])),
         state=known,
-        **{name: several(line.value(name.replace("_", "")).lower()) for name in names},
+        **lists,
     )
 
 
@@ -170,6 +171,8 @@ class SlurmConf:
     parameters : ``SchedulerParameters``, lower case name -> value, "" of those that are only named.
     preempt_modes, grace_times : ``PreemptMode`` and ``GraceTime`` of the partitions that have
         their own, by name.
+    sole_types : types that all of a resource are of, which so is none by itself: ``gpu-a100`` ->
+        ``gpu``.
     others : settings that are not of the machine; a scheduler may go by them.
     """
 
@@ -180,6 +183,7 @@ class SlurmConf:
     parameters: dict[str, str]
     preempt_modes: dict[str, str]
     grace_times: dict[str, str]
+    sole_types: dict[str, str]
     others: tuple[OtherSetting, ...]
 
     def said(self, name: str) -> str:
@@ -283,5 +287,6 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         parameters=keys.parameters(general.get(keys.PARAMETERS, "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
+        sole_types=nodes.sole_types(kept),
         others=tuple(others),
     )
