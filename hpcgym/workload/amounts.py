@@ -43,12 +43,14 @@ class Amount(NamedTuple):
     in_use : what is in use of it, in words, behind a number.
     from_submission : whether a job has it from its submission on; else from its start on.
     tres : what it is called as a trackable resource of Slurm; "" if it is none.
+    column : of jobs, into which dumps of sacct are read where they tell that resource; "": none.
     """
 
     asked: Callable[[Workload], Ints]
     in_use: str
     from_submission: bool = False
     tres: str = ""
+    column: str = ""
 
 
 def _once(workload: Workload) -> Ints:
@@ -122,7 +124,7 @@ AMOUNTS = {
     ),
     "submitted": Amount(_once, "jobs run or wait", from_submission=True),
     "nodes": Amount(_of_nodes, "nodes are in use", tres="node"),
-    "billing": Amount(_of_billing, "are billed a second", tres="billing"),
+    "billing": Amount(_of_billing, "are billed a second", tres="billing", column=BILLING),
 }
 
 

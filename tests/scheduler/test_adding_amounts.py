@@ -64,6 +64,20 @@ def test_an_amount_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert batch.run(np.ones((1, 1)), "mean_wait_s").item() == 99 / 4
 
 
+def test_a_trackable_resource_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What dumps tell of it is read into its column; by hand: job 2 would be one too many."""
+    row = Amount(
+        lambda jobs: jobs.columns["licence.io"], "are in use", tres="bb/x", column="licence.io"
+    )
+    head = "JobID|State|Submit|Start|ElapsedRaw|AllocCPUS|AllocTRES\n"
+    times = "COMPLETED|2024-03-01T10:00:00|2024-03-01T10:00:00|100|1|"
+    path = tmp_path / "jobs.txt"
+    path.write_text(f"{head}1|{times}cpu=1,bb/x=2\n2|{times}cpu=1,bb/x=3\n")
+    monkeypatch.setitem(AMOUNTS, "io", row)
+    read = hpcgym.load_workload(str(path), processors=4)
+    assert hpcgym.simulate(read, quota="all:io=4").start.tolist() == [0, 100]
+
+
 def test_a_limit_of_slurm_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of QOS and of associations; without the row a warning names it."""
     conf, qos, assoc = (tmp_path / name for name in ("slurm.conf", "qos.txt", "assoc.txt"))

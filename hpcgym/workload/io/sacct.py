@@ -24,7 +24,7 @@ import numpy as np
 from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
-from hpcgym.names import BILLING, LICENCE, printable
+from hpcgym.names import LICENCE, OF_WHOLE_JOBS, printable
 from hpcgym.units import NO_LIMIT, OF_TIMELIMIT, OF_TIMELIMIT_RAW
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
@@ -240,7 +240,7 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
             runs.setdefault((cluster, job.number, start), []).append(place)
     pool = log.how.cluster is None and log.how.processors is not None
     resources = ["nodes", "gpus", *(name for name in columns if name.startswith(GENERIC))]
-    of_jobs = [name for name in columns if name == BILLING or name.startswith(LICENCE)]
+    of_jobs = [name for name in columns if name in OF_WHOLE_JOBS or name.startswith(LICENCE)]
     reasons, apart, longer = [""] * len(log), 0, 0
     for places in runs.values():
         shares = {_share_of_a_node(columns, resources, place) for place in places}

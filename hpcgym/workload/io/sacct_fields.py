@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import (
-    BILLING,
     CORE,
     LICENCE,
     MEMORY,
@@ -25,7 +24,7 @@ from hpcgym.names import (
     resource_problem,
 )
 from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
-from hpcgym.workload.amounts import amount_of_tres, licences_in
+from hpcgym.workload.amounts import AMOUNTS, amount_of_tres, licences_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.submit_lines import options_of, value_of
@@ -190,6 +189,7 @@ def tres(text: str) -> dict[str, int]:
     """
     amounts: dict[str, int] = {}
     types: Counter[str] = Counter()
+    columns = {amount.tres: amount.column for amount in AMOUNTS.values() if amount.column}
     for entry in text.split(","):
         name, sign, amount = entry.partition("=")
         if not sign or not name:
@@ -202,8 +202,10 @@ def tres(text: str) -> dict[str, int]:
                 memory, per = requested_mb(amount)
                 if not per:
                     amounts[kind] = memory
-            elif kind in ("cpu", "node", BILLING):
+            elif kind in ("cpu", "node"):
                 amounts[kind] = count_in(amount)
+            elif kind in columns:
+                amounts[columns[kind]] = count_in(amount)
             elif kind.startswith("license/"):
                 amounts[amount_of_tres(name) or LICENCE] = count_in(amount)
             elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
@@ -353,8 +355,10 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
-    billed, to_bill = amounts(BILLING)
-    columns |= {BILLING: np.where(billed >= 0, billed, to_bill)} | _licences(log, given, asked)
+    for column in (amount.column for amount in AMOUNTS.values() if amount.column):
+        had, wanted = amounts(column)
+        columns[column] = np.where(had >= 0, had, wanted)
+    columns |= _licences(log, given, asked)
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
     names = {name for job in (*given, *asked) for name in job}
