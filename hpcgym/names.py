@@ -44,13 +44,37 @@ NICE, MOST_NICE = "nice", 2**31 - 3
 #: The column of how many units of a job may lie on one node.
 UNITS_PER_NODE = "units_per_node"
 
-#: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
-#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; and
-#: how many units a node may have.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE)
+#: Columns of amounts of a whole job, which no unit has: on how many nodes it ran, and what Slurm
+#: bills for a second of it.
+NODES, BILLING = OF_WHOLE_JOBS = ("allocated_nodes", "billing")
 
-#: All columns that a job can have, but for units and resources.
+#: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
+#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; how
+#: many units a node may have; and amounts of whole jobs.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, *OF_WHOLE_JOBS)
+
+#: All columns that a job can have, but for licences, units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
+
+#: What stands before the name of a licence, as a column of jobs: how many each needs.
+LICENCE = "licence."
+_LICENCE = re.compile(r"licence\.\w[\w@.-]*")
+
+
+def is_job_column(name: str) -> bool:
+    """Tell whether a job can have a column: one of JOB_COLUMNS, or of a licence.
+
+    >>> is_job_column("licence.matlab@server"), is_job_column("licence."), is_job_column("gpu")
+    (True, False, False)
+    """
+    return name in JOB_COLUMNS or _LICENCE.fullmatch(name) is not None
+
+
+def job_columns(names: Iterable[str]) -> list[str]:
+    """Return which of some names are columns of jobs, in the order of workloads."""
+    known = set(filter(is_job_column, names))
+    return [*(c for c in JOB_COLUMNS if c in known), *sorted(known.difference(JOB_COLUMNS))]
+
 
 #: Whether cleaning cut the run time of a job at its requested time, in tables: 1 or 0.
 KILLED = "killed"
@@ -117,6 +141,7 @@ _OTHER_WORDS = {
     "jobid": "job_number",
     "memory": MEMORY,
     "node": UNITS,
+    "nodes": UNITS,
     "processor": "requested_processors",
     "processors": "requested_processors",
     "ram": MEMORY,
@@ -216,7 +241,8 @@ def printable(text: str) -> str:
 
 def known_columns() -> str:
     """Return the columns that a job can have, in words."""
-    return f"SWF has {', '.join(SWF_COLUMNS)}; besides there is {', '.join(OWN_COLUMNS)}"
+    own = ", ".join((*OWN_COLUMNS, f"{LICENCE}NAME"))
+    return f"SWF has {', '.join(SWF_COLUMNS)}; besides there is {own}"
 
 
 def alike(names: Iterable[str]) -> tuple[str, str] | None:

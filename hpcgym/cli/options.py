@@ -79,8 +79,8 @@ class WeighedRules(PredictedRules):
         free behind them: share=0.1, from_s=3600, factor=64, erode_s=14400,
         by=requested|policy_estimate|both.
     fair_share FILE|KEY=VALUE,...|none : For policies by usage: half_life_s=604800, damping=1,
-        accounts=group, formula=fair-tree; or a TOML file with these and the tables shares and
-        accounts.
+        accounts=group, formula=fair-tree, charged=gpu; or a TOML file with these and the tables
+        shares and accounts.
     """
 
     threshold: str | None = None
@@ -101,13 +101,13 @@ class _AllRules(WeighedRules):
     passes per-timestamp|per-event : When jobs may start: once at each time, after all events of
         that time; or after each submission and each end, as in older simulators. [default:
         per-timestamp]
-    quota user:jobs=10|...|FILE|none : How many jobs, processors or GPUs jobs may have at once: of
-        each user, group, queue, partition or array (user:gpu=4), of one of them
+    quota user:jobs=10|...|FILE|none : How many jobs, processors, GPUs or licences jobs may have at
+        once: of each user, group, queue, partition or array (user:gpu=4), of one of them
         (queue=normal:processors=512), of each user of one
-        (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100). How many may run or
-        wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or
-        a file that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for the
-        throttles of its arrays.
+        (queue=normal/user:jobs=10+processors=64), or of all (all:licence.matlab=20). How many may
+        run or wait: user:submitted=50; other jobs are submitted later. Put ';' between several
+        quotas. Or a file that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for
+        the throttles of its arrays.
     maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, which is known from
         the beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
         :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file

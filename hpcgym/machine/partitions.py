@@ -51,6 +51,9 @@ class Partition:
     exclusive : whether each job has whole nodes, if these have all as many cores
         (:func:`hpcgym.workload.with_whole_nodes`).
     state : a name of :data:`STATES`.
+    billing : weights of amounts by which its jobs are billed, ``cpu=1,gres/gpu=16``, where the log
+        does not tell it; "": their processors.
+    bills_greatest : whether the greatest of these counts, and not the sum.
 
     Raises
     ------
@@ -73,6 +76,8 @@ class Partition:
     qos: str | None = None
     exclusive: bool = False
     state: str = "up"
+    billing: str = ""
+    bills_greatest: bool = False
 
     def __post_init__(self) -> None:
         if problem := name_problem(self.name):

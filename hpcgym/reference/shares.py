@@ -151,6 +151,7 @@ class ByUsage:
     of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's, and
     ``drawn`` tells which part of its watts a job has drawn; ``counts``, whether a job that has
     ended counts yet. ``processors`` are the machine's, where they are not the simulation's own.
+    ``charged`` is what each job is charged for a second, by its number, in place of processors.
     """
 
     def __init__(
@@ -162,7 +163,9 @@ class ByUsage:
         rest: Any = lambda job, now: 0.0,
         drawn: Any = lambda job: 1,
         processors: int | None = None,
+        charged: list[int] | None = None,
     ):
+        self.charged = charged
         self.kind, self.accounts, self.watts, self.busy, self.rest = (
             kind, accounts, watts, busy, rest,
         )  # fmt: skip
@@ -199,15 +202,15 @@ class ByUsage:
         """Return when whom what was charged, runs that others ended too."""
         jobs = self.simulation.jobs
         stopped = [
-            (end, jobs[n].user, Decimal(jobs[n].processors * (end - begin)) * self.weight(what, n))
+            (end, jobs[n].user, Decimal(end - begin) * self.weight(what, jobs[n]))
             for n, begin, end, _ in self.stopped(now)
         ]
         return stopped + [
             (
                 job.end,
                 job.user,
-                Decimal(job.processors * job.actual)
-                * self.weight(what, job.number)
+                Decimal(job.actual)
+                * self.weight(what, job)
                 * (1 if what == "cpu" else self.drawn(job)),
             )
             for job in self.ended(now)
@@ -217,9 +220,11 @@ class ByUsage:
         """Return when the first job of the log was submitted, wherever that one comes now."""
         return int(getattr(job, "first_submit", self.simulation.jobs[0].submit))
 
-    def weight(self, what: str, number: int) -> Decimal:
-        """Return what a processor second of a job counts."""
-        return Decimal(1) if what == "cpu" else Decimal(self.watts[number])
+    def weight(self, what: str, job: Any) -> Decimal:
+        """Return what a second of a job counts."""
+        if what != "cpu":
+            return Decimal(job.processors) * Decimal(self.watts[job.number])
+        return Decimal(job.processors if self.charged is None else self.charged[job.number])
 
     def ratio(self, what: str, user: int, now: int) -> Decimal:
         """Return effective usage over share."""

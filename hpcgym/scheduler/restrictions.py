@@ -36,6 +36,8 @@ OR = "|"
 #: The groups in which the jobs of workloads count, which most simulations ask for several times.
 _GROUPS: WeakKeyDictionary[Workload, dict[Quota, NDArray[np.int64]]] = WeakKeyDictionary()
 _SPARES = "spares"
+#: Words for all jobs together.
+_ALL = ("all", "everybody")
 #: The most jobs or processors, or whatever else, that a quota or a window may name.
 MOST_BOUND = 2**31
 #: The most of an amount, such as megabytes, that a quota may let jobs have.
@@ -59,8 +61,8 @@ class Quota:
         ("queue", "debug|partition=short") matches the jobs of either.
     bounds : amount -> the most that jobs may have of it at once; kept as sorted pairs. Amounts are
         those of :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
-        and jobs that run or wait, ``submitted``, and the resources of the jobs' units, such as
-        ``mem`` [MB] and ``gpu``.
+        and jobs that run or wait, ``submitted``, licences, such as ``licence.matlab``, and the
+        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
 
@@ -105,7 +107,7 @@ class Quota:
             raise HpcgymError(f"quota: it bounds nothing; give {', '.join(AMOUNTS)} or a resource")
 
     def __str__(self) -> str:
-        of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
+        of = [*(f"{column}={name}" for column, name in self.where), *self.each] or [_ALL[0]]
         of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
         bounds = [f"{name}={most}" for name, most in self.bounds]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
@@ -130,7 +132,7 @@ class Quota:
                 spares += map(str.strip, name.split(OR))
             elif equals:
                 where.append((column, name))
-            elif part != "all":
+            elif part not in _ALL:
                 each.append(column)
         amounts: dict[str, int] = {}
         for part in bounds.split("+"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
@@ -15,11 +15,13 @@ from hpcgym.scheduler.restrictions import OR, Quota
 from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
+    Limits,
     SlurmRow,
-    amount_of_tres,
-    amounts_of,
+    bounds_of,
     header_of,
+    limits_of,
     rows_of,
+    unfollowed,
     warn_of_left,
 )
 from hpcgym.words import counted
@@ -28,13 +30,6 @@ KIND = "associations"  # in messages
 _ROOT = "root"  # the account above all
 #: Columns that name the account above, where they were asked for.
 _ABOVE = ("par name", "parentname", "parent name", "parent")
-#: Columns of limits on jobs -> what an association calls them.
-_LIMITS = {
-    "GrpJobs": "group_jobs",
-    "GrpSubmit": "group_submitted",
-    "MaxJobs": "max_jobs",
-    "MaxSubmit": "max_submitted",
-}
 #: Columns that do not affect when jobs run, or that the log tells for each job.
 _OF_NO_USE = (
     "qos", "qos_raw", "def qos", "id", "lft", "rgt", "par id", "parentid", "lineage", "comment",
@@ -55,10 +50,8 @@ class Association:
     user, partition : of a user, and of her jobs in one partition; "": an account, any partition.
     above : the account above an account, "" of the first.
     share : relative to the others below the same account; "parent": no share of its own.
-    group_jobs, group_submitted : jobs that run, or that run and wait, of all below it; None: no
-        limit.
-    max_jobs, max_submitted : the same of each user below, unless she has limits of her own.
-    group_tres : of all below it: resource -> most, such as ``{"cpu": 256}``.
+    limits : column, of :data:`hpcgym.scheduler.slurm_tables.LIMITS`, -> what is bound -> most, such
+        as ``{"MaxJobs": {"jobs": 4}, "GrpTRES": {"cpu": 256}}``.
     others : other columns that hold something: name -> text; no simulation follows them.
     """
 
@@ -69,11 +62,7 @@ class Association:
     partition: str
     above: str
     share: float | str
-    group_jobs: int | None
-    group_submitted: int | None
-    max_jobs: int | None
-    max_submitted: int | None
-    group_tres: dict[str, int]
+    limits: dict[str, dict[str, int]]
     others: dict[str, str]
 
     @property
@@ -184,8 +173,7 @@ def _association(row: SlurmRow, line: list[tuple[int, str]]) -> Association:
         partition=row.take("partition"),
         above="" if user else above,
         share=PARENT if share == PARENT else number_in(f"{row.where}: Share", share),
-        **{field: row.count(limit.casefold()) for limit, field in _LIMITS.items()},
-        group_tres=row.amounts("grptres"),
+        limits=limits_of(row),
         others={
             name: text for name, text in row.left().items() if name.casefold() not in _OF_NO_USE
         },
@@ -271,7 +259,7 @@ def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
             upper = accounts[upper].above if upper in accounts else ""
     alike = defaultdict(list)
     for name, assoc in accounts.items():
-        bounds = _bounds(assoc.group_jobs, assoc.group_tres, assoc.group_submitted)
+        bounds = _bounds(assoc.limits, each=False)
         if name == _ROOT and bounds:
             yield Quota(bounds=bounds)
         elif len(below[name]) > 1 and bounds:
@@ -294,20 +282,21 @@ def _of_users(
     """
     accounts = {assoc.account: assoc for assoc in associations if not assoc.user}
 
-    def inherited(assoc: Association, of: Callable[[Association], int | None]) -> int | None:
-        most, upper = of(assoc), assoc.account
-        while most is None and upper in accounts:
-            most, upper = of(accounts[upper]), accounts[upper].above
-        return most
+    def inherited(assoc: Association) -> Limits:
+        limits = defaultdict(dict, {column: {**own} for column, own in assoc.limits.items()})
+        upper = assoc.account
+        while upper in accounts:
+            for column, bounds in accounts[upper].limits.items():
+                limits[column] = {**bounds, **limits[column]}
+            upper = accounts[upper].above
+        return limits
 
     of_accounts: dict[tuple[str, str], dict[str, _Bounds]] = defaultdict(dict)
     of_users: dict[tuple[str, str], set[_Bounds]] = defaultdict(set)
     for assoc in associations:
         if assoc.user:
-            own = _bounds(assoc.group_jobs, assoc.group_tres, assoc.group_submitted)
-            jobs = inherited(assoc, lambda assoc: assoc.max_jobs)
-            of_each = _bounds(jobs, {}, inherited(assoc, lambda assoc: assoc.max_submitted))
-            limits = [own] * together + [of_each] * each
+            own = _bounds(assoc.limits, each=False)
+            limits = [own] * together + [_bounds(inherited(assoc), each=True)] * each
             bounds = _least_of(limits)
             of_accounts[assoc.account, assoc.partition][assoc.user] = bounds
             of_users[assoc.user, assoc.partition].add(bounds)
@@ -343,22 +332,15 @@ def _least_of(bounds: Iterable[_Bounds]) -> _Bounds:
     return tuple(sorted(least.items()))
 
 
-def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _Bounds:
-    """Return limits as bounds of a quota; a limit of 0 is not followed."""
-    bounds = {"jobs": jobs, "submitted": submitted, **amounts_of(tres)}
-    return tuple(sorted((amount, most) for amount, most in bounds.items() if most))
+def _bounds(limits: Limits, *, each: bool) -> _Bounds:
+    """Return the limits of all jobs, or of ``each`` user, as bounds of a quota."""
+    of_all = bounds_of(limits).items()
+    return tuple(sorted((amount, most) for (apart, amount), most in of_all if bool(apart) == each))
 
 
 def _not_followed(assoc: Association) -> list[str]:
     """Return what of an association no simulation follows."""
-    left = [name for name in assoc.others if name]
-    left += [
-        f"GrpTRES {name}"
-        for name, most in assoc.group_tres.items()
-        if not (most and amount_of_tres(name))
-    ]
-    # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    left += [f"{limit}=0" for limit, field in _LIMITS.items() if getattr(assoc, field) == 0]
+    left = [*(name for name in assoc.others if name), *unfollowed(assoc.limits)]
     return left + ["Share=0, taken for the least"] * (assoc.share == 0)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_caller, warn_of_file
 from hpcgym.machine.slurm import OtherSetting, SlurmConf, WrongSettingError, read_slurm_conf
-from hpcgym.machine.slurm.conf import YES
+from hpcgym.machine.slurm.conf import MAX_TRES, YES
 from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
@@ -18,19 +18,21 @@ from hpcgym.names import MOST_NICE
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES
+from hpcgym.scheduler.restrictions import MODES, Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 from hpcgym.units import WEEK_S, count_of
+from hpcgym.workload.amounts import licences_in, weights_of
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
 _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
-_FOLLOWED = ("schedulertype", "prioritytype")
+_FOLLOWED = ("schedulertype", "prioritytype", "licenses")
+_BILLING = "tresbillingweights"
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
@@ -70,7 +72,8 @@ def scheduler_of_slurm(
     PriorityFavorSmall; Slurm's is the mean of this and the same of nodes. Fair share: Fair Tree as
     :class:`FairShare` has it, or with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S /
     FairShareDampeningFactor). Without ``assoc`` there are no accounts, and users are alike.
-    Preemption is as in :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm`.
+    Preemption is as in :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm`. ``Licenses`` bound
+    what all jobs have together; a job that lacks some is passed over, also with bf_licenses.
 
     Raises
     ------
@@ -199,10 +202,36 @@ def _rules(
     partitions = _partitions_of(conf, known)
     quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
     quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
+    quotas = [*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
+
+
+def _of_sole_types(quota: Quota, conf: SlurmConf) -> Quota:
+    """Return a quota in which a bound on the only type of a resource is one on the resource."""
+    of = {typed.casefold(): resource for typed, resource in conf.sole_types.items()}
+    bounds: dict[str, int] = {}
+    for name, most in quota.bounds:
+        amount = of.get(name.casefold(), name)
+        bounds[amount] = min(most, bounds.get(amount, most))
+    return quota.with_bounds(bounds)
+
+
+def _licences(conf: SlurmConf) -> list[Quota]:
+    """Return the licences of the cluster as a quota of all jobs, of one that names some.
+
+    Without bf_licenses Slurm passes over a job that lacks some, and reserves nothing for it (page
+    "slurm.conf").
+    """
+    text = conf.scheduling.get("licenses", "")
+    licences = licences_in(text)
+    try:
+        return [Quota(bounds=licences)] if licences else []
+    except HpcgymError as error:
+        such = f"Licenses={text}: no list such as matlab:20,abaqus@server:5: {error}"
+        raise conf.wrong("licenses", such) from None
 
 
 def _partitions_of(conf: SlurmConf, known: Sequence[Qos]) -> dict[str, list[str]]:
@@ -223,11 +252,11 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
 def _rule_of(setting: OtherSetting) -> str:
     """Return the rule of a scheduler that a setting is part of."""
     key = setting.key.casefold()
-    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags"):
+    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags", _BILLING):
         return "fair_share"
     if "preempt" in key or key == "gracetime":
         return "preemption"
-    rules = {"qos": "quota", "schedulertype": "backfill"}
+    rules = {"qos": "quota", "licenses": "quota", "schedulertype": "backfill"}
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
@@ -244,8 +273,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
             return _WITH_QOS
-        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree"}:
-            return "of its flags only NO_FAIR_TREE is simulated"
+        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree", MAX_TRES}:
+            return "of its flags only NO_FAIR_TREE and MAX_TRES are simulated"
         return ""
     if key.startswith(PARAMETERS):
         return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
@@ -255,9 +284,20 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:
         return ""
+    if setting.of and key == _BILLING:
+        return _why_not_billed(setting.value)
     kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)
     known_key = any(key in known_keys(kind) for kind in kinds)
     return _NOT_SIMULATED if known_key else f"Slurm has no such setting{meant(kinds[0], key)}"
+
+
+def _why_not_billed(weights: str) -> str:
+    """Return why weights, by which jobs are billed, are not followed; blank: they are."""
+    try:
+        weights_of(weights)
+    except HpcgymError as error:
+        return str(error)
+    return ""
 
 
 def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
@@ -270,6 +310,8 @@ def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
         return "SchedulerType=sched/builtin, or bf_interval=-1: nothing is backfilled"
     if name in slurm_qos.YOUNGEST_FIRST:
         return "" if scheduler.preemption is not None else "no job stops another"
+    if name == "bf_licenses":
+        return "no licence is reserved: jobs that lack some are passed over, as without it"
     known = name in known_keys(PARAMETERS)
     return _NOT_SIMULATED if known else f"Slurm has no such parameter{meant(PARAMETERS, name)}"
 
@@ -341,10 +383,12 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     if not of_usage:
         return policy, None
     forgets = _seconds(conf, "PriorityDecayHalfLife") or math.inf
+    weighed = any(setting.of and setting.is_called(_BILLING) for setting in conf.others)
+    charged = "billing" if weighed else "processors"
     if _CLASSIC not in _flags(conf):
-        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
+        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE, charged=charged)
     damping = _weight(conf, "FairShareDampeningFactor", "1")
-    return policy, FairShare(half_life_s=forgets, damping=damping)
+    return policy, FairShare(half_life_s=forgets, damping=damping, charged=charged)
 
 
 def _flags(conf: SlurmConf) -> set[str]:

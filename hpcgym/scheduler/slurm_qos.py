@@ -20,9 +20,10 @@ from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
     SlurmRow,
-    amount_of_tres,
-    amounts_of,
+    bounds_of,
+    limits_of,
     rows_of,
+    unfollowed,
     warn_of_left,
 )
 from hpcgym.units import count_of
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 
 # --- QOS as ``sacctmgr -P show qos`` prints them --------------------------------------------------
 
-#: Columns of limits of jobs together: by what these are grouped, and the amount; "" for TRES.
-_LIMITS: dict[str, tuple[tuple[str, ...], str]] = {
-    f"{limit}{whose}": (each, amount)
-    for whose, each in {"PU": ("user",), "PA": ("group",)}.items()
-    for limit, amount in {"MaxJobs": "jobs", "MaxTRES": "", "MaxSubmit": "submitted"}.items()
-} | {"GrpJobs": ((), "jobs"), "GrpTRES": ((), ""), "GrpSubmit": ((), "submitted")}
-_OF_JOBS = [column for column, (_, amount) in _LIMITS.items() if amount]
-_OF_TRES = ["MaxTRES", *(column for column, (_, amount) in _LIMITS.items() if not amount)]
-
 
 @dataclass(frozen=True)
 class Qos:
@@ -50,10 +42,8 @@ class Qos:
     Attributes
     ----------
     name, priority : what jobs call it; what it adds to their priority, before the weight.
-    jobs : how many jobs may run, or run and wait, of each user, of each account and of all: column,
-        such as "MaxJobsPU" -> most; without those that have no limit.
-    tres : of a job, of a user, of an account, of all: column, such as "MaxTRES" -> resource ->
-        most, such as ``{"cpu": 256, "gres/gpu": 4}``.
+    limits : column, of :data:`hpcgym.scheduler.slurm_tables.LIMITS`, -> what is bound -> most, such
+        as ``{"MaxJobsPU": {"jobs": 4}, "GrpTRES": {"cpu": 256, "gres/gpu": 4}}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
@@ -63,8 +53,7 @@ class Qos:
 
     name: str
     priority: int
-    jobs: dict[str, int]
-    tres: dict[str, dict[str, int]]
+    limits: dict[str, dict[str, int]]
     max_wall_s: int | None
     preempts: tuple[str, ...]
     preempt_mode: str
@@ -94,12 +83,10 @@ def _qos(row: SlurmRow) -> Qos:
     name, priority = row.take("name"), row.count("priority")
     if not name:
         raise HpcgymError(f"{row.where}: a QOS without a name")
-    jobs = {limit: row.count(limit.casefold()) for limit in _OF_JOBS}
     return Qos(
         name,
         priority or 0,
-        {limit: most for limit, most in jobs.items() if most is not None},
-        {limit: row.amounts(limit.casefold()) for limit in _OF_TRES},
+        limits_of(row),
         minutes_text(row.take("maxwall"), f"{row.where}: MaxWall"),
         tuple(other for other in row.take("preempt").split(",") if other),
         **{field: row.take(name.casefold()) for field, (name, _) in _STOPPING.items()},
@@ -151,15 +138,6 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     return quotas
 
 
-def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
-    """Return the limits of a QOS that bound something: what groups jobs, and an amount -> most."""
-    limits: dict[tuple[tuple[str, ...], str], int] = {}
-    for column, (each, amount) in _LIMITS.items():
-        bounds = {amount: qos.jobs.get(column, 0)} if amount else amounts_of(qos.tres[column])
-        limits |= {(each, name): most for name, most in bounds.items() if most}
-    return limits
-
-
 def limits_as_quotas(
     known: Sequence[Qos], partitions: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> tuple[list[Quota], list[Left]]:
@@ -172,7 +150,7 @@ def limits_as_quotas(
     """
     quotas: list[Quota] = []
     left: list[Left] = []
-    bounds = {qos.name: _bounds(qos) for qos in known}
+    bounds = {qos.name: bounds_of(qos.limits) for qos in known}
     over = {qos.name for qos in known if is_over(qos)}
     for qos in known:
         own, others = partitions.get(qos.name, ()), [row.name for row in known if row is not qos]
@@ -208,7 +186,7 @@ def in_place_of(
     stands: dict[Limit, list[str]] = defaultdict(list)
     for qos in known:
         for kind, amount in dict.fromkeys(
-            ("Max" if each else "Grp", amount) for each, amount in _bounds(qos)
+            ("Max" if each else "Grp", amount) for each, amount in bounds_of(qos.limits)
         ):
             stands[kind, amount].append(qos.name)
     return {
@@ -233,16 +211,8 @@ def _flags(qos: Qos) -> list[str]:
 
 def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
-    limits = {"MaxTRES": qos.tres["MaxTRES"], "MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
-    left = [name for name, value in limits.items() if value]
-    left += [
-        f"{limit} {name}"
-        for limit in _OF_TRES[1:]
-        for name, most in qos.tres[limit].items()
-        if not amount_of_tres(name) or not most
-    ]
-    # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    left += [f"{limit}=0" for limit, most in qos.jobs.items() if most == 0]
+    others = {"MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
+    left = [*unfollowed(qos.limits), *(name for name, value in others.items() if value)]
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
     left += [
         name

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
-from hpcgym.names import MEMORY, of_type
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import amount_problem
+from hpcgym.workload.amounts import amount_of_tres
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -68,30 +67,87 @@ class SlurmRow:
         }
 
 
+class LimitColumn(NamedTuple):
+    """What a column bounds, of a QOS or an association (man page sacctmgr).
+
+    Attributes
+    ----------
+    each : columns of jobs by which those of a QOS, or of an account and all below it, count apart;
+        ("user",) of an association is each user below it, unless she has her own. None: of one job.
+    amount : of jobs, that it bounds; "" of a column of trackable resources, each with its bound.
+    """
+
+    each: tuple[str, ...] | None
+    amount: str = ""
+
+
+#: The columns of limits: one more is a row.
+LIMITS = {
+    "MaxJobsPU": LimitColumn(("user",), "jobs"),
+    "MaxTRESPU": LimitColumn(("user",)),
+    "MaxSubmitPU": LimitColumn(("user",), "submitted"),
+    "MaxJobsPA": LimitColumn(("group",), "jobs"),
+    "MaxTRESPA": LimitColumn(("group",)),
+    "MaxSubmitPA": LimitColumn(("group",), "submitted"),
+    "GrpJobs": LimitColumn((), "jobs"),
+    "GrpTRES": LimitColumn(()),
+    "GrpSubmit": LimitColumn((), "submitted"),
+    "MaxJobs": LimitColumn(("user",), "jobs"),
+    "MaxSubmit": LimitColumn(("user",), "submitted"),
+    "MaxTRES": LimitColumn(None),
+}
+
+#: Column of limits -> amount of jobs, or trackable resource -> most.
+Limits = Mapping[str, Mapping[str, int]]
 #: A limit of jobs together: "Grp" of all below an association, or "Max" of each user; the amount.
 Limit = tuple[str, str]
 
-#: Trackable resources that are amounts of jobs by another name.
-_TRES = {"cpu": "processors", "mem": MEMORY}
-_GRES = "gres/"
 
+def limits_of(row: SlurmRow) -> dict[str, dict[str, int]]:
+    """Return the limits in a row, without those that are not set.
 
-def amount_of_tres(name: str) -> str:
-    """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
-
-    >>> amount_of_tres("cpu"), amount_of_tres("gres/gpu"), amount_of_tres("energy")
-    ('processors', 'gpu', '')
+    Such as ``{"GrpJobs": {"jobs": 4}, "MaxTRESPU": {"cpu": 256, "gres/gpu": 4}}``.
     """
-    if not name.startswith(_GRES):
-        return _TRES.get(name, "")
-    generic, colon, kind = name.removeprefix(_GRES).partition(":")
-    resource = of_type(generic, kind) if colon else generic
-    return "" if amount_problem(resource) else resource
+    limits: dict[str, dict[str, int]] = {}
+    for column, limit in LIMITS.items():
+        if limit.amount:
+            most = row.count(column.casefold())
+            limits[column] = {} if most is None else {limit.amount: most}
+        else:
+            limits[column] = row.amounts(column.casefold())
+    return {column: bounds for column, bounds in limits.items() if bounds}
 
 
-def amounts_of(tres: Mapping[str, int]) -> dict[str, int]:
-    """Return the amounts of trackable resources, without those that are no amounts of jobs."""
-    return {amount: most for name, most in tres.items() if (amount := amount_of_tres(name))}
+def bounds_of(limits: Limits) -> dict[tuple[tuple[str, ...], str], int]:
+    """Return the limits that quotas can follow: what groups jobs, and an amount -> most."""
+    return {
+        (each, amount): most
+        for column, bounds in limits.items()
+        for name, most in bounds.items()
+        if (each := LIMITS[column].each) is not None
+        and (amount := LIMITS[column].amount or amount_of_tres(name))
+        and most
+    }
+
+
+def unfollowed(limits: Limits) -> list[str]:
+    """Return what of some limits no quota follows, in words.
+
+    A limit of 0 lets nothing run: no simulation of jobs that ran can follow it.
+    """
+    left = []
+    for column, bounds in limits.items():
+        amount, each = LIMITS[column].amount, LIMITS[column].each
+        if each is None:
+            left.append(column)
+            continue
+        for name, most in bounds.items():
+            limit = column if amount else f"{column} {name}"
+            if not most:
+                left.append(f"{limit}=0 (lets no such job run)")
+            elif not amount and not amount_of_tres(name):
+                left.append(limit)
+    return left
 
 
 def header_of(text: str) -> list[str]:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hpcgym.errors import RuleWarning, warn_caller
-from hpcgym.names import near_name
+from hpcgym.names import BILLING, near_name
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
+from hpcgym.words import counted
 from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.followers import followed
@@ -97,7 +100,15 @@ def _unused(
         missing, none = bool(following.missing.any()), not len(following.job)
         yield "jobs that follow only missing jobs come when the log says", words * missing
         yield "no job follows another by its preceding_job", words * (none and not missing)
-    if weighs_usage or any(scheduler.usage_orders):
+    shares = weighs_usage or any(scheduler.usage_orders)
+    charged = (scheduler.fair_share or FairShare()).charged if shares else ""
+    named = {charged, *(name for quota in scheduler.quota for name, _ in quota.bounds)}
+    unbilled = int(np.count_nonzero(workload.columns[BILLING] == MISSING))
+    if "billing" in named and unbilled:
+        yield "nothing tells what is billed, and processors count", [counted(unbilled, "job")]
+    if charged and not asked_of(workload, [charged]).any():
+        yield "fair share: no job asks for what is charged", [charged]
+    if shares:
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
 
 

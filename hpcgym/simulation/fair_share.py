@@ -16,6 +16,7 @@ from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
 from hpcgym.scheduler.policies.index import IndexPolicy
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import past_jobs, recorded_run_time
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # --- Simulations in which users' shares decide ----------------------------------------------------
 
-ENERGY = 1  # what is counted: processors, or energy
+ENERGY = 1  # what is counted: processors or another amount, or energy
 
 # What an order makes of usage: nothing; the least usage of processors or energy for the share
 # first; the least sum of both, each over its present maximum; priorities, weighted, beside others.
@@ -75,7 +76,10 @@ def accounts_of(
         tree = rules.tree(user, group)
     energy = energy or any(weights[ENERGY] for _, weights in orders)
     watts, energy_capacity = _energy(power, width, cluster, energy)
-    rate = np.stack([width.astype(np.float64), watts])
+    charged = np.concatenate([asked_of(part, [rules.charged])[:, 0] for part in every])
+    rate = np.stack([charged.astype(np.float64), watts])
+    # charged alike, jobs have the machine's processors, to the last bit
+    each = 1.0 if np.array_equal(charged, width) else charged.sum() / max(width.sum(), 1)
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
     own = len(by_end)  # from there on are the jobs that are simulated
@@ -99,7 +103,7 @@ def accounts_of(
         "part": tree.part,
         "kinds": np.array([kind for kind, _ in orders]),
         "weights": np.array([weights for _, weights in orders]),
-        "capacity": np.array([cluster.processors, energy_capacity], np.float64),
+        "capacity": np.array([cluster.processors * each, energy_capacity], np.float64),
         "damping": np.array([rules.damping]),
         "used": np.zeros((2, n)),
         "recent": np.zeros((2, n)),

@@ -65,7 +65,7 @@ _ORDERS: dict[str, dict[str, Any]] = {
 }
 
 #: Amounts that are scarce nowhere, or less so than generic resources: the later they are tried.
-_PLENTY = {"processors": 1, "jobs": 2, MEMORY: 3}
+_PLENTY = {"processors": 1, "nodes": 2, "jobs": 3, MEMORY: 4, "billing": 5}
 
 Ints = NDArray[np.int64]
 
@@ -275,7 +275,12 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
     import pandas as pd
 
     # of limits that explain as much the first is told: sites bound what is scarce
-    asks = dict(sorted(asks_of_running(workload).items(), key=lambda row: _PLENTY.get(row[0], 0)))
+    asks: dict[str, Ints] = {}
+    for amount, asked in sorted(
+        asks_of_running(workload).items(), key=lambda row: _PLENTY.get(row[0], 0)
+    ):
+        if not any(np.array_equal(asked, other) for other in asks.values()):
+            asks[amount] = asked
     start = workload.submit_time + workload.wait_time
     times = start, start + workload.run_time
     seen = list[Ints]()

@@ -1,18 +1,32 @@
-"""What jobs ask for, by the names of amounts: a row of AMOUNTS, or any resource of the jobs' units.
+"""What jobs ask for, by names of amounts: a row of AMOUNTS, a licence, or a resource of units.
 
 Limits know amounts by these names alone, and so do the command line, proofs and explanations.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
-from hpcgym.names import CORE, MEMORY, near_name, resource_problem
+from hpcgym.errors import HpcgymError, is_number
+from hpcgym.names import (
+    BILLING,
+    CORE,
+    LICENCE,
+    MEMORY,
+    NODES,
+    UNITS_PER_NODE,
+    is_job_column,
+    near_name,
+    of_type,
+    resource_problem,
+)
+from hpcgym.words import so_many
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -28,11 +42,15 @@ class Amount(NamedTuple):
     asked : returns how much each job of a workload asks for, (n_jobs,) int64, at least 0.
     in_use : what is in use of it, in words, behind a number.
     from_submission : whether a job has it from its submission on; else from its start on.
+    tres : what it is called as a trackable resource of Slurm; "" if it is none.
+    column : of jobs, into which dumps of sacct are read where they tell that resource; "": none.
     """
 
     asked: Callable[[Workload], Ints]
     in_use: str
     from_submission: bool = False
+    tres: str = ""
+    column: str = ""
 
 
 def _once(workload: Workload) -> Ints:
@@ -69,17 +87,56 @@ def of_units(workload: Workload, resource: str) -> Ints:
     return asked
 
 
+def _of_nodes(workload: Workload) -> Ints:
+    """Return on how many nodes each job is: as the log tells, or as its units need.
+
+    Raises
+    ------
+    HpcgymError : a job of which neither tells it.
+    """
+    units = units_and_demands(workload)[0]
+    one_each = (units == 1) | (workload.columns[UNITS_PER_NODE] == 1)
+    nodes: Ints = np.where(one_each, units, workload.columns[NODES])
+    nodes = np.where(workload.columns[NODES] >= 0, workload.columns[NODES], nodes)
+    if (nodes < 0).any():
+        job = int((nodes < 0).argmax())
+        count = so_many(int(np.count_nonzero(nodes < 0)), len(workload))
+        raise HpcgymError(
+            f"{workload.name}: nothing tells how many nodes {workload.called(job)} has, as the"
+            f" column {NODES} or NNodes of sacct would, or a machine of whole nodes{count}"
+        )
+    return nodes
+
+
+def _of_billing(workload: Workload) -> Ints:
+    """Return what each job is billed for a second: its processors, where nothing tells it.
+
+    So it is in Slurm, where no TRESBillingWeights are set (``calc_job_billable_tres``).
+    """
+    billing = workload.columns[BILLING]
+    return np.where(billing >= 0, billing, workload.requested_processors)
+
+
 AMOUNTS = {
     "jobs": Amount(_once, "jobs run"),
-    "processors": Amount(lambda workload: workload.requested_processors, "processors are busy"),
+    "processors": Amount(
+        lambda workload: workload.requested_processors, "processors are busy", tres="cpu"
+    ),
     "submitted": Amount(_once, "jobs run or wait", from_submission=True),
+    "nodes": Amount(_of_nodes, "nodes are in use", tres="node"),
+    "billing": Amount(_of_billing, "are billed a second", tres="billing", column=BILLING),
 }
 
 
 def amount_called(name: str) -> Amount:
-    """Return the amount of a name: a row of :data:`AMOUNTS`, or a resource of units."""
-    resource = Amount(lambda workload: of_units(workload, name), f"{name} are in use")
-    return AMOUNTS.get(name, resource)
+    """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units."""
+
+    def asked(workload: Workload) -> Ints:
+        if not name.startswith(LICENCE):
+            return of_units(workload, name)
+        return workload.columns.get(name, np.zeros(len(workload), np.int64))
+
+    return AMOUNTS.get(name, Amount(asked, f"{name} are in use"))
 
 
 def amount_problem(name: str) -> str:
@@ -87,7 +144,12 @@ def amount_problem(name: str) -> str:
 
     >>> amount_problem("processor"), amount_problem("gpu")
     ("did you mean 'processors'?", '')
+    >>> amount_problem("license.matlab"), amount_problem("licence.matlab")
+    ("did you mean 'licence.matlab'?", '')
     """
+    if name.casefold().startswith(("license", "licence")):
+        licence = f"{LICENCE}{name[len(LICENCE) :] or 'matlab'}"
+        return "" if name == licence and is_job_column(name) else f"did you mean {licence!r}?"
     near = name if name in AMOUNTS else near_name(name, (*AMOUNTS, CORE, MEMORY))
     near = "processors" if near == CORE else near
     if near == name:
@@ -108,11 +170,22 @@ def asked_of(workload: Workload, names: Iterable[str]) -> Ints:
 
 
 def asks_of_running(workload: Workload) -> dict[str, Ints]:
-    """Return what running jobs have, amount -> (n_jobs,), of each amount that any job asks for."""
+    """Return what running jobs have, amount -> (n_jobs,), of each amount that any job asks for.
+
+    Amounts that the log does not tell are left out.
+    """
     names = [name for name, amount in AMOUNTS.items() if not amount.from_submission]
+    names += [name for name in workload.columns if name.startswith(LICENCE)]
     names += [name for name in units_and_demands(workload)[1] if name != CORE]
-    asked = dict(zip(names, asked_of(workload, names).T, strict=True))
-    return {name: of_jobs for name, of_jobs in asked.items() if of_jobs.any()}
+    asked: dict[str, Ints] = {}
+    for name in names:
+        try:
+            of_jobs = asked_of(workload, [name])[:, 0]
+        except HpcgymError:
+            continue
+        if of_jobs.any():
+            asked[name] = of_jobs
+    return asked
 
 
 def most_at_once(start: Ints, end: Ints, amount: Ints, keys: Ints) -> Ints:
@@ -134,6 +207,94 @@ def most_at_once(start: Ints, end: Ints, amount: Ints, keys: Ints) -> Ints:
     _, first = np.unique(both[order], return_index=True)
     most: Ints = np.maximum.reduceat(total, first)
     return most
+
+
+def amount_of_tres(name: str) -> str:
+    """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
+
+    >>> [amount_of_tres(name) for name in ("cpu", "gres/gpu", "license/matlab", "energy")]
+    ['processors', 'gpu', 'licence.matlab', '']
+    """
+    kind, slash, own = name.partition("/")
+    if not slash:
+        rows = (of for of, amount in AMOUNTS.items() if amount.tres == name)
+        return next(rows, MEMORY if name == "mem" else "")
+    generic, colon, type_of = own.partition(":")
+    resource = of_type(generic, type_of) if colon else generic
+    amount = {"gres": resource, "license": f"{LICENCE}{own}"}.get(kind, "")
+    return "" if not amount or amount_problem(amount) else amount
+
+
+#: What weights look like, of which a letter stands for that of so much memory.
+_WEIGHT = re.compile(r"(?P<tres>[^=,]+)=(?P<number>-?[\d.]+)(?P<unit>[KMGTP]?)", re.IGNORECASE)
+
+
+def weights_of(text: str) -> dict[str, float]:
+    """Return the weights of amounts of ``cpu=1,mem=0.25G,gres/gpu=16``; a megabyte is one of mem.
+
+    Raises
+    ------
+    HpcgymError : no such list, or what is no amount of jobs.
+
+    >>> weights_of("CPU=1.0,Mem=0.5G,GRES/gpu=16")
+    {'processors': 1.0, 'mem': 0.00048828125, 'gpu': 16.0}
+    """
+    weights = {}
+    for part in text.split(","):
+        match = _WEIGHT.fullmatch(part.strip())
+        kind, slash, own = (match["tres"] if match else "").partition("/")
+        amount = amount_of_tres(f"{kind.casefold()}{slash}{own}")
+        if match is None or not amount or not is_number(float(match["number"])):
+            raise HpcgymError(f"{part!r} is no weight of an amount of jobs, such as gres/gpu=16")
+        of_megabytes = 1024.0 ** ("KMGTP".index(match["unit"].upper() or "M") - 1)
+        weights[amount] = float(match["number"]) / of_megabytes
+    return weights
+
+
+def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
+    """Return what jobs are billed for a second by weights of amounts, (n_jobs,), as Slurm does.
+
+    It is the sum over amounts; with ``greatest``, PriorityFlags=MAX_TRES, the greatest of what
+    nodes have, and the sum of licences (``assoc_mgr_tres_weighted`` in ``assoc_mgr.c`` of 25.05).
+
+    Raises
+    ------
+    HpcgymError : as of :func:`weights_of`, or an amount that the log does not tell.
+    """
+    beside = np.zeros(len(workload))
+    of_nodes: list[NDArray[Any]] = [beside]
+    for name, weight in weights_of(weights).items():
+        asked = weight * asked_of(workload, [name])[:, 0]
+        if greatest and not name.startswith(LICENCE):
+            of_nodes.append(asked)
+        else:
+            beside = beside + asked
+    whole: Ints = np.maximum(np.max(of_nodes, axis=0) + beside, 0).astype(np.int64)
+    return whole
+
+
+#: What licences look like in a slurm.conf and in commands of jobs of Slurm 22.05 to 25.05
+#: (``_build_license_list`` in ``licenses.c``).
+_LICENCE_OF_SLURM = re.compile(r"(?P<name>[^\s:=|]+)(?:[:=](?P<number>\d{1,9}))?")
+
+
+def licences_in(text: str) -> dict[str, int]:
+    """Return the licences of a list such as ``matlab:2,abaqus@server;fluent=4``, by their columns.
+
+    What no column can be called, and lists of which one serves, stand under ``licence.`` alone.
+
+    >>> licences_in("matlab:2,abaqus@server;matlab"), licences_in("matlab|abaqus:2")
+    ({'licence.matlab': 3, 'licence.abaqus@server': 1}, {'licence.': 1})
+    """
+    licences: Counter[str] = Counter()
+    for part in filter(None, re.split("[,;]", text)):
+        match = _LICENCE_OF_SLURM.fullmatch(part)
+        column = f"{LICENCE}{match['name']}" if match else ""
+        if match and is_job_column(column):
+            licences[column] += int(match["number"] or 1)
+        else:
+            licences[LICENCE] += 1
+    return dict(licences)
 
 
 #: The most that all jobs may ask for together, as the engine counts.

@@ -14,9 +14,11 @@ from hpcgym.names import (
     CORE,
     JOB_COLUMNS,
     KILLED,
+    LICENCE,
     MOST_AMOUNT,
     MOST_NICE,
     NICE,
+    OF_WHOLE_JOBS,
     UNITS,
     UNITS_PER_NODE,
 )
@@ -68,6 +70,7 @@ _UNKNOWN = f", or {MISSING} where it is unknown"
 _WHOLE = ColumnRange(np.int64, 1 - 2**63, 2**63 - 1, "beyond 2^63")
 _TIME = ColumnRange(np.int64, -MAX_TIME, MAX_TIME, "beyond 2^53 s", rounded=True)
 _AMOUNT = _from(0, MOST_AMOUNT)
+_OF_JOB = ColumnRange(np.int64, 0, MOST_AMOUNT, f"{_AMOUNT.problem}{_UNKNOWN}")
 
 #: Times in seconds: the only fields whose values are added up, so their size is limited.
 TIME_COLUMNS = ("submit_time", "wait_time", "run_time", "requested_time", "think_time")
@@ -93,6 +96,7 @@ _RANGES = {
         MOST_AMOUNT,
         f"but must be from 1 to {MOST_AMOUNT}, or {MISSING} of any number",
     ),
+    **dict.fromkeys(OF_WHOLE_JOBS, _OF_JOB),
     KILLED: _from(0, 1),
     UNITS: _from(1, MOST_AMOUNT),
     CORE: _from(1, MOST_AMOUNT),
@@ -101,7 +105,8 @@ _RANGES = {
 
 def kind_of(column: str) -> ColumnRange:
     """Return the values that a column may hold: of jobs, of units, or of a resource of units."""
-    return _RANGES.get(column, _WHOLE if column in JOB_COLUMNS else _AMOUNT)
+    other = _OF_JOB if column.startswith(LICENCE) else _AMOUNT
+    return _RANGES.get(column, _WHOLE if column in JOB_COLUMNS else other)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.names import OWN_COLUMNS, UNITS
+from hpcgym.names import SWF_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.model import Workload
@@ -90,8 +90,9 @@ def fingerprint(parts: Iterable[Workload]) -> str:
         digest.update(f"{len(part)} {part.processors} ".encode())
         for name in SIMULATED:
             digest.update(bytes_of_numbers(part.columns[name]))
-        for name in OWN_COLUMNS:
-            values = part.columns[name]
+        for name, values in part.columns.items():
+            if name in SWF_COLUMNS:
+                continue
             if (values != MISSING).any():
                 digest.update(f"{name} ".encode() + bytes_of_numbers(values))
         if names := code_names(part):

@@ -36,6 +36,7 @@ from hpcgym.workload.needs import with_whole_nodes
 from hpcgym.workload.partitions import (
     in_default_partition,
     in_partitions_of_queues,
+    with_billing,
     with_default_times,
 )
 
@@ -280,6 +281,7 @@ def load_with_raw(
         if not _is_dump(source, how):  # whose queues are QOS
             workload = in_partitions_of_queues(workload, partitions)
         workload = in_default_partition(workload, partitions)
+        workload = with_billing(workload, partitions)
         if fills_times(clean):
             workload = with_default_times(workload, partitions)
     workload = clean_workload(workload, clean, how.processors)

@@ -23,6 +23,8 @@ from hpcgym.names import (
     KILLED,
     OWN_COLUMNS,
     UNITS,
+    is_job_column,
+    job_columns,
     known_columns,
     resource_problem,
 )
@@ -101,7 +103,7 @@ def preceding_texts(workload: Workload) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each of JOB_COLUMNS.
+    """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each column.
 
     All times are in seconds, int64; memory is in kilobytes a processor; -1 marks an unknown
     value. A column that no job has is a zero-stride view that takes no memory.
@@ -113,8 +115,9 @@ class Workload:
     columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64);
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
         completion time at the lowest frequency over that at the highest, float64; ``array``;
-        ``nice``, which may be negative; and ``units_per_node``, the most units of the job that one
-        node may have, -1: no bound.
+        ``nice``, which may be negative; ``units_per_node``, the most units of the job that one
+        node may have, -1: no bound; ``allocated_nodes``, on how many nodes it ran; ``billing``,
+        what Slurm bills for a second of it; and ``licence.NAME``, how many of a licence it needs.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
@@ -162,14 +165,14 @@ class Workload:
         first_submit_s: int | None = None,
         more_preceding: Any = None,
     ) -> Workload:
-        """Build a workload from any of ``JOB_COLUMNS``; absent ones become -1.
+        """Build a workload from any of ``JOB_COLUMNS``, and licences; absent ones become -1.
 
         Jobs that are out of order are sorted by submit time, equal times in the order given, and
         counted in ``cleaning``.
 
         Parameters
         ----------
-        columns : one of ``JOB_COLUMNS`` -> array-like of shape (n_jobs,);
+        columns : one of ``JOB_COLUMNS``, or ``licence.NAME`` -> array-like of shape (n_jobs,);
             ``submit_time`` is needed. Read-only arrays of the right dtype are kept as they are,
             others are copied.
         processors : size of the machine, at least 1.
@@ -186,13 +189,14 @@ class Workload:
             job without units or cores, or one whose processors are not units * core, a name that no
             resource can have (:func:`hpcgym.names.resource_problem`).
         """
-        unknown = [c for c in columns if c not in JOB_COLUMNS]
+        unknown = [c for c in columns if not is_job_column(c)]
         if unknown:
             raise WorkloadError(f"unknown column {unknown[0]!r}; {known_columns()}")
         if "submit_time" not in columns:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
-        filled = {c: as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
+        every = job_columns((*JOB_COLUMNS, *columns))
+        filled = {c: as_column(c, columns.get(c), n) for c in every}
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = read_only(np.asarray(killed, dtype=np.bool_))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.names import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name
+from hpcgym.names import CORE, MEMORY, NODES, PARTITION, UNITS_PER_NODE, near_name
 from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.amounts import units_and_demands
 from hpcgym.workload.columns import read_only
@@ -322,17 +322,19 @@ def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     named = np.where(lacking(workload, cluster.resources), "", partitions_of(workload))
     asked = _asked(workload, cluster)
     given = {name: amount.copy() for name, amount in asked.items()}
+    nodes = workload.columns[NODES].copy()
     for partition in exclusive:
         rows = np.flatnonzero(named == partition.name)
         if len(rows):
             _give(given, rows, workload.take(rows), cluster, partition)
+            nodes[rows] = given[_UNITS][rows]
     if all(np.array_equal(amount, given[name]) for name, amount in asked.items()):
         return workload
     units = read_only(given.pop(_UNITS))
     requested = read_only(units * given[CORE])
     whole = replace(
         workload,
-        columns={**workload.columns, "requested_processors": requested},
+        columns={**workload.columns, "requested_processors": requested, NODES: read_only(nodes)},
         units=units,
         per_unit={name: read_only(amount) for name, amount in given.items() if amount.any()},
     )

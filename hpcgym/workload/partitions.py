@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, NodeGroup, Partition
-from hpcgym.names import CORE
+from hpcgym.names import BILLING, CORE
 from hpcgym.units import NO_LIMIT_S
 from hpcgym.words import counted, first_few, so_many
-from hpcgym.workload.amounts import of_units
+from hpcgym.workload.amounts import billed, of_units
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import decided
@@ -167,6 +168,23 @@ def in_default_partition(workload: Workload, partitions: Sequence[Partition]) ->
     changed = workload.with_columns(partition=np.where(unnamed, number, workload.partition))
     named_so = replace(changed, header=header)
     return named_so.counted({_IN_DEFAULT: int(np.count_nonzero(unnamed))})
+
+
+def with_billing(workload: Workload, partitions: Sequence[Partition]) -> Workload:
+    """Return jobs with what the weights of their partition bill, where the log tells it of none.
+
+    Weights of what is no amount, or of one that the log does not tell, bill nothing.
+    """
+    billing, named = workload.columns[BILLING], partitions_of(workload)
+    if (billing != MISSING).any():
+        return workload
+    for partition in partitions:
+        rows = named == partition.name
+        if partition.billing and rows.any():
+            with suppress(HpcgymError):
+                weighed = billed(workload, partition.billing, partition.bills_greatest)
+                billing = np.where(rows, weighed, billing)
+    return workload.with_columns(**{BILLING: billing}) if (billing != MISSING).any() else workload
 
 
 def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> Workload:

@@ -16,6 +16,7 @@ import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.errors import RuleWarning
 from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.reference.shares import AccountTree
 from hpcgym.scheduler.policies import FairShare
@@ -169,6 +170,25 @@ def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
     assert result.start.tolist() == [job.start for job in expected]
     first, second = result.start[2::4], result.start[3::4]
     assert (second < first).all()  # user 2, who came later, has always used less
+
+
+@pytest.mark.parametrize("policy", ["fairshare", {"fairshare": 100.0, "wait": 0.0101}])
+def test_what_is_charged_may_be_another_amount(policy: Any) -> None:
+    """Against the slow order, which is told what each job is billed."""
+    jobs = hpcgym.load_workload("lublin:jobs=120,processors=32,seed=3,load=2.5,users=4")
+    billing = 1 + jobs.requested_processors * 10 ** (jobs.user_id % 3)
+    jobs = jobs.with_columns(billing=billing)
+    rules = {"policy": policy, "backfill_order": policy}
+    result = simulate(jobs, **rules, fair_share="half_life_s=3600,charged=billing")
+    whole = 32 * billing.sum() / jobs.requested_processors.sum()
+    tree = AccountTree({*jobs.user_id.tolist()}, half_life=3600)
+    kind, wait = ("cpu", 0) if policy == "fairshare" else ((100.0, 0.0), 0.0101)
+    rest = weighted((0, 0, wait, 0, 0, 0))
+    slow = SlowOrder(kind, tree, [], 1.0, rest, processors=whole, charged=billing.tolist())
+    expected = simulate_pool(jobs_of(jobs), 32, policy=slow, backfill="easy", backfill_order=slow)
+    assert result.start.tolist() == [job.start for job in expected]
+    usual = simulate(jobs, **rules, fair_share="half_life_s=3600")
+    assert result.start.tolist() != usual.start.tolist()
 
 
 @pytest.mark.parametrize("begin", [0, 10**9, 2**40, 2**52])

@@ -75,7 +75,7 @@ def test_groups_by_name() -> None:
 def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
     most = Partition(
         "most", (0, 1, 4), True, 7200, 60, 1, 2, 5, 7,
-        ("a", "b"), ("c",), ("q",), ("r",), "q", True, "drain",
+        ("a", "b"), ("c",), ("q",), ("r",), "q", True, "drain", "cpu=1", True,
     )  # fmt: skip
     assert all(getattr(most, field.name) != field.default for field in dataclasses.fields(most))
     cluster = dataclasses.replace(CLUSTER, partitions=(*CLUSTER.partitions, most))

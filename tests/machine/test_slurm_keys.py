@@ -43,7 +43,7 @@ FOLLOWED = {
     "prioritymaxage": "1-0", "priorityweightage": "10", "priorityweightfairshare": "10",
     "priorityweightjobsize": "10", "priorityweightpartition": "10", "priorityweightqos": "10",
     "schedulerparameters": "bf_interval=60", "schedulertype": "sched/builtin",
-    "prioritytype": "priority/multifactor",
+    "prioritytype": "priority/multifactor", "tresbillingweights": "cpu=1",
 }  # fmt: skip
 
 

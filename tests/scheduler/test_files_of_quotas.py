@@ -45,15 +45,16 @@ def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
     head = "Name|Priority|MaxJobsPU|MaxTRESPU|GrpTRES|GrpJobs|MaxSubmitPU|GrpSubmit|MaxWall"
     rows = [
         "normal|0|||||0|||00:00:00",
-        "day|10|2|cpu=8,gres/gpu=1,gres/gpu:a100=1,node=3||||2|1-00:00:00|00:00:00",
+        "day|10|2|cpu=8,gres/gpu=1,gres/gpu:a100=1,energy=3||||2|1-00:00:00|00:00:00",
     ]
     rows += ["night|10|||cpu=4,mem=1T|3|9|0||00:01:00"]
     file.write_text("\n".join([f"{head}|GraceTime", *rows]) + "\n")
     with pytest.warns(HpcgymWarning) as warned:
         scheduler = Scheduler(quota=str(file))
     assert str(warned[0].message) == (
-        f"{file}: not followed by quotas: normal: MaxSubmitPU=0, day: MaxWall,"
-        " day: MaxTRESPU node, night: GrpSubmit=0, night: GraceTime"
+        f"{file}: not followed by quotas: normal: MaxSubmitPU=0 (lets no such"
+        " job run), day: MaxTRESPU energy, day: MaxWall, night: GrpSubmit=0 (lets no such job run),"
+        " night: GraceTime"
     )
     assert scheduler.describe()["quota"] == (
         "queue=day/user:jobs=2+processors=8+gpu=1+gpu-a100=1; queue=day:submitted=2;"

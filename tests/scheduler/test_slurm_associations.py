@@ -207,7 +207,8 @@ def test_associations_of_other_clusters_are_counted(tmp_path: Path) -> None:
 def test_a_machine_takes_those_of_its_cluster(tmp_path: Path) -> None:
     path = tmp_path / "assoc.txt"
     path.write_text("Cluster|Account|User|MaxJobs\none|a|x|1\ntwo|a|x|2\n")
-    assert [association.max_jobs for association in read_associations(path, "Two")] == [2]
+    (association,) = read_associations(path, "Two")
+    assert association.limits == {"MaxJobs": {"jobs": 2}}
 
 
 # --- Beside a slurm.conf --------------------------------------------------------------------------
@@ -361,8 +362,8 @@ def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
     with pytest.warns(HpcgymWarning, match=text) as caught:
         assert Scheduler(quota=path).quota == ()
     assert str(caught[0].message).endswith(
-        "not followed by quotas: @other: MaxJobs=0, MaxWall of 4 associations,"
-        " dora@other: GrpTRES energy"
+        "not followed by quotas: @other: MaxJobs=0 (lets no such job run),"
+        " MaxWall of 4 associations, dora@other: GrpTRES energy"
     )
 
 

@@ -117,7 +117,7 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
-    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,MAX_TRES\n")
+    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,ACCRUE_ALWAYS\n")
     with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
         assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
 
@@ -554,11 +554,13 @@ def test_qos(tmp_path: Path) -> None:
         "1-00:00:00\n"
     )
     normal, high = read_qos(path)
-    assert (normal.name, normal.priority, normal.jobs) == ("normal", 0, {})
+    assert (normal.name, normal.priority, normal.limits) == ("normal", 0, {})
     assert (high.priority, high.preempts) == (100, ("normal", "low"))
-    assert high.tres["GrpTRES"] == {"cpu": 5_000, "mem": 2 * 1024**2}
-    assert (high.tres["MaxTRES"], high.tres["MaxTRESPU"]) == ({"cpu": 64}, {"gres/gpu": 4})
-    assert high.jobs == {"MaxJobsPU": 10, "MaxSubmitPU": 50}
+    assert high.limits == {
+        "GrpTRES": {"cpu": 5_000, "mem": 2 * 1024**2},
+        **{"MaxTRES": {"cpu": 64}, "MaxTRESPU": {"gres/gpu": 4}},
+        **{"MaxJobsPU": {"jobs": 10}, "MaxSubmitPU": {"submitted": 50}},
+    }
     assert high.max_wall_s == 86_400
     assert (high.grace_time, high.preempt_mode, high.others) == (
         "00:00:00", "", {"Flags": "DenyOnLimit"}

@@ -465,7 +465,6 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
         "fpga": [2, 1, 0, 1, 0],
     }
     assert workload.cleaning == {
-        "not used: licenses or burst buffers": 1,
         "not used: gres/core, which is no name of a resource here": 1,
         "not used: gres/users, which is no name of a resource here": 1,
         "not used: types of gres/fpga by which the machine does not tell nodes apart": 1,

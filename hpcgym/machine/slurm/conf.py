@@ -28,6 +28,8 @@ from hpcgym.units import NO_LIMIT_S
 
 #: How a boolean is written that holds; any other text does not.
 YES = ("yes", "true", "up", "1")
+#: The flag of PriorityFlags by which the greatest of weighted amounts is billed, in lower case.
+MAX_TRES = "max_tres"
 
 
 def _partitions(
@@ -35,6 +37,7 @@ def _partitions(
     numbers: Mapping[str, int],
     sets: Mapping[str, Sequence[str]],
     whole: bool,
+    greatest: bool,
     remarks: Remarks,
 ) -> list[Partition]:
     """Return the partitions of ``PartitionName=...``; those that cannot be are left out.
@@ -44,6 +47,7 @@ def _partitions(
     numbers : name -> number of each node of the machine, -1 of those that are left out.
     sets : name -> nodes of each ``NodeSet``.
     whole : whether jobs have whole nodes unless their partition lets nodes be shared.
+    greatest : whether the greatest of weighted amounts is billed, and not the sum.
     """
     partitions: dict[str, Partition] = {}
     for line in parts:
@@ -55,7 +59,11 @@ def _partitions(
             not_read(line, error, remarks)
     defaults = [partition.name for partition in partitions.values() if partition.default]
     return [
-        replace(partition, default=defaults[-1:] == [partition.name])
+        replace(
+            partition,
+            default=defaults[-1:] == [partition.name],
+            bills_greatest=greatest and partition.billing != "",
+        )
         for partition in partitions.values()
     ]
 
@@ -72,6 +80,7 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     if not known:
         raise HpcgymError(f"{line.place('state')}: {unknown('state', state, STATES)}")
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
+    lists: Any = {name: several(line.value(name.replace("_", "")).lower()) for name in names}
     both = line.number("priority", None)
     max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
     if default_time_s is None and max_time_s is None:
@@ -87,10 +96,11 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
         priority_tier=line.number("prioritytier", 1) if both is None else both,
         priority_factor=line.number("priorityjobfactor", 1) if both is None else both,
         qos=line.value("qos") or None,
+        billing=line.value("tresbillingweights"),
         exclusive=line.text("oversubscribe", line.text("shared", "no"))
         in ("exclusive", *(["no"] if whole else [])),
         state=known,
-        **{name: several(line.value(name.replace("_", "")).lower()) for name in names},
+        **lists,
     )
 
 
@@ -161,6 +171,8 @@ class SlurmConf:
     parameters : ``SchedulerParameters``, lower case name -> value, "" of those that are only named.
     preempt_modes, grace_times : ``PreemptMode`` and ``GraceTime`` of the partitions that have
         their own, by name.
+    sole_types : types that all of a resource are of, which so is none by itself: ``gpu-a100`` ->
+        ``gpu``.
     others : settings that are not of the machine; a scheduler may go by them.
     """
 
@@ -171,6 +183,7 @@ class SlurmConf:
     parameters: dict[str, str]
     preempt_modes: dict[str, str]
     grace_times: dict[str, str]
+    sole_types: dict[str, str]
     others: tuple[OtherSetting, ...]
 
     def said(self, name: str) -> str:
@@ -245,6 +258,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     settings = lines.settings_of(Path(path), remarks)
     general = {setting.name.casefold(): setting.value for setting in settings if not setting.told}
     whole = general.get("selecttype", "").casefold() == "select/linear"
+    greatest = MAX_TRES in several(general.get("priorityflags", "").casefold())
     node_lines = nodes.nodes_of(settings, _counts_memory(settings, general), remarks)
     kept = nodes.kept_of(node_lines, settings, remarks)
     if not kept:
@@ -259,7 +273,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     cluster = Cluster(
         groups=tuple(groups),
         name=general.get("clustername") or Path(path).name,
-        partitions=tuple(_partitions(parts, numbers, sets, whole, remarks)),
+        partitions=tuple(_partitions(parts, numbers, sets, whole, greatest, remarks)),
     )
     others = keys.other_settings(settings, remarks)
     warn_of_file(path, remarks, HpcgymWarning)
@@ -273,5 +287,6 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         parameters=keys.parameters(general.get(keys.PARAMETERS, "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
+        sole_types=nodes.sole_types(kept),
         others=tuple(others),
     )

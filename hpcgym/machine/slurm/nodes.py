@@ -186,9 +186,8 @@ def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> l
     not tell nodes apart.
     """
     names = dict.fromkeys(name for nodes, _ in kept for name in nodes.amounts)
-    for name, of in {typed: of for nodes, _ in kept for typed, of in nodes.types.items()}.items():
-        if all(nodes.amounts.get(name, 0) == nodes.amounts.get(of, 0) for nodes, _ in kept):
-            del names[name]
+    for name in sole_types(kept):
+        del names[name]
     while near := alike(names):
         remarks[OTHER_RESOURCES].append(f"{near[1]!r} is almost the name of another, {near[0]!r}")
         del names[near[1]]
@@ -205,6 +204,16 @@ def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> l
         called = node_list(lines[0][0].called) if whole else text_of_hosts(called_so)
         groups.append(NodeGroup(called, len(called_so), has, sockets=sockets))
     return groups
+
+
+def sole_types(kept: Sequence[tuple[NodeLine, list[str]]]) -> dict[str, str]:
+    """Return the types of resources that no node has beside another, ``gpu-a100`` -> ``gpu``."""
+    types = {typed: of for nodes, _ in kept for typed, of in nodes.types.items()}
+    return {
+        name: of
+        for name, of in types.items()
+        if all(nodes.amounts.get(name, 0) == nodes.amounts.get(of, 0) for nodes, _ in kept)
+    }
 
 
 def sets_of(

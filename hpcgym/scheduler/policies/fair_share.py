@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import check_is_there, toml_file
 from hpcgym.units import WEEK_S, in_seconds
+from hpcgym.workload.amounts import amount_called, amount_problem
 
 MOST_SECONDS = 2**53
 
@@ -30,15 +31,20 @@ _FEW = 12  # a text lists up to so many shares, or else tells their number
 CLASSIC, FAIR_TREE = FORMULAS = ("classic", "fair-tree")
 Account = int | str  # a user's number, or the name of an account above users
 #: What a text may say -> whether it is a number.
-_IN_TEXT = {"half_life_s": True, "damping": True, "accounts": False, "formula": False}
+_IN_TEXT = {
+    **dict.fromkeys(("half_life_s", "damping"), True),
+    **dict.fromkeys(("accounts", "formula", "charged"), False),
+}
+#: The amount that is charged where no other is named.
+_USUAL = "processors"
 
 
 @dataclass(frozen=True)
 class FairShare:
     """Shares of users, and how fast their usage is forgotten.
 
-    Usage is counted when a job ends, in processor seconds or joules, and halves in each
-    ``half_life_s`` from then on. By the classic formula an account's priority is
+    Usage is counted when a job ends, in processor seconds, or seconds of another amount, or joules,
+    and halves in each ``half_life_s`` from then on. By the classic formula an account's priority is
     2^(-U / S / damping): U is its usage as a part of all that there was to use, S its share as a
     part of all shares. By Fair Tree it is the user's place among all n: 1, (n - 1) / n, down to
     1 / n. Accounts below the same account are ordered by share / part of their usage, greatest
@@ -60,6 +66,9 @@ class FairShare:
         workload are charged to the account ``group:NUMBER``. None: there are only users. With names
         of the log users are below their accounts, and ``@root`` is the machine.
     formula : "classic" or "fair-tree".
+    charged : the amount of which jobs are charged seconds, such as "gpu", or "billing", as Slurm
+        does with TRESBillingWeights (``calc_job_billable_tres``). By the classic formula the
+        machine has so much of it as its processors have by the mean of the jobs.
 
     Raises
     ------
@@ -77,6 +86,7 @@ class FairShare:
     shares: Mapping[Account, float | str] = field(default_factory=dict, hash=False)
     accounts: str | Mapping[Account, str] | None = field(default=None, hash=False)
     formula: str = CLASSIC
+    charged: str = _USUAL
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -85,6 +95,10 @@ class FairShare:
         settle(self, "accounts", _accounts(self.accounts))
         settle(self, "shares", _shares(self.shares))
         check_choice("formula", self.formula, FORMULAS)
+        if problem := amount_problem(self.charged):
+            raise HpcgymError(f"charged: {self.charged!r} is no amount of jobs: {problem}")
+        if amount_called(self.charged).from_submission:
+            raise HpcgymError(f"charged: jobs have {self.charged!r} before they run")
         self._check_names()
         if self.formula == FAIR_TREE and self.damping != 1:
             raise HpcgymError("damping is of the classic formula, and not of fair-tree")
@@ -98,6 +112,8 @@ class FairShare:
         parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]
         if self.formula != CLASSIC:
             parts[1] = f"formula={self.formula}"
+        if self.charged != _USUAL:
+            parts.append(f"charged={self.charged}")
         few = not self.by_name or len(self.shares) <= _FEW
         if not few:
             parts.append(f"{len(self.shares):,} shares of accounts and their users")
@@ -191,12 +207,16 @@ class FairShare:
         """Return the attributes as JSON can hold them; :meth:`parse` takes them back."""
         accounts = dict(self.accounts) if isinstance(self.accounts, Mapping) else self.accounts
         half_life = "inf" if self.half_life_s == math.inf else self.half_life_s
-        return {
+        table = {
             "half_life_s": half_life,
             "damping": self.damping,
             "shares": dict(self.shares),
             "accounts": accounts,
-        } | ({} if self.formula == CLASSIC else {"formula": self.formula})
+            "formula": self.formula,
+            "charged": self.charged,
+        }
+        usual = {"formula": CLASSIC, "charged": _USUAL}
+        return {name: value for name, value in table.items() if usual.get(name) != value}
 
     @property
     def by_name(self) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
+from hpcgym.names import NAME_COLUMNS, NODES, UNITS_PER_NODE, printable
 from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
@@ -386,6 +386,7 @@ def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
     changed |= {"units": units, "core": of_unit, "requested_processors": of_unit * units}
     if (nodes > 1).any():
         changed[UNITS_PER_NODE] = on_node
+    changed[NODES] = np.where(nodes > 0, nodes, MISSING)
     changed |= {name: -(-amount // units) for name, amount in held.items()}
     if known.any():
         changed["mem"] = np.where(known, -(-memory_mb // units), 0)

@@ -24,7 +24,7 @@ import numpy as np
 from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
-from hpcgym.names import printable
+from hpcgym.names import LICENCE, OF_WHOLE_JOBS, printable
 from hpcgym.units import NO_LIMIT, OF_TIMELIMIT, OF_TIMELIMIT_RAW
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
@@ -240,6 +240,7 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
             runs.setdefault((cluster, job.number, start), []).append(place)
     pool = log.how.cluster is None and log.how.processors is not None
     resources = ["nodes", "gpus", *(name for name in columns if name.startswith(GENERIC))]
+    of_jobs = [name for name in columns if name in OF_WHOLE_JOBS or name.startswith(LICENCE)]
     reasons, apart, longer = [""] * len(log), 0, 0
     for places in runs.values():
         shares = {_share_of_a_node(columns, resources, place) for place in places}
@@ -251,9 +252,9 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
         longest = columns["run_time"][places].max()
         longer += int((columns["run_time"][places] < longest).sum())
         columns["run_time"][first] = longest
-        for name in (*_CORES, *resources):
+        for name in (*_CORES, *of_jobs, *resources):
             held = columns[name][places]
-            is_known = (held >= 0).all() and (len(shares) == 1 or name in _CORES)
+            is_known = (held >= 0).all() and (len(shares) == 1 or name not in resources)
             columns[name][first] = held.sum() if is_known else MISSING
         for place in others:
             reasons[place] = f"{sacct_fields.PART}, which is one job with the first"

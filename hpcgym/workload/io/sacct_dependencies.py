@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.log_lines import Ints, LogRecords
 from hpcgym.workload.io.sacct_fields import JobId
+from hpcgym.workload.io.submit_lines import value_of
 
 _STARTS = "not used: Dependency after, which is on the start of a job"
 _ANY = "not used: Dependency on any one of several jobs"
@@ -38,15 +39,6 @@ _ENDS = {
 _REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
 _MINUTES = re.compile(r"\+\d+")
 _PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
-
-# the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
-# behind its name may have the same letter, so behind -d stands a kind of dependency
-_DEPENDENCY_OPTION = re.compile(
-    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)"
-    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton|\d)[\w:,?+*]*)"""
-    r"""|-d\s*["']?(?P<short>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*))""",
-    re.IGNORECASE,
-)
 
 
 class _Condition(NamedTuple):
@@ -99,8 +91,7 @@ def preceding(
 
 def dependency_of_line(line: str) -> str:
     """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
-    texts = [match["value"] or match["short"] for match in _DEPENDENCY_OPTION.finditer(line)]
-    return texts[-1] if texts else ""
+    return value_of(line, "dependency") or ""
 
 
 def _conditions(text: str) -> tuple[_Condition | str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,21 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
-from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
+from hpcgym.names import (
+    CORE,
+    LICENCE,
+    MEMORY,
+    MOST_NICE,
+    near_name,
+    of_type,
+    printable,
+    resource_problem,
+)
 from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
+from hpcgym.workload.amounts import AMOUNTS, amount_of_tres, licences_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
+from hpcgym.workload.io.submit_lines import options_of, value_of
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
 
@@ -66,8 +77,8 @@ _OF_A_NODE = 1 << 27  # megabytes that no node has
 
 #: Amounts under the name of a generic resource that no job holds: the use of its GPUs.
 _OF_GPUS = ("gres/gpumem", "gres/gpuutil")
-#: Prefixes of requests beside resources of nodes, which no simulation uses.
-_BESIDE = ("license/", "bb/")
+#: Prefix of requests beside resources of nodes, which no simulation uses.
+_BESIDE = "bb/"
 
 
 def is_step(text: str) -> bool:
@@ -170,7 +181,7 @@ def tres(text: str) -> dict[str, int]:
     """Return the resources of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``, by name, memory in MB.
 
     A generic resource has its name alone, ``gpu``; where their sum is not told, it is that of its
-    types. These have their own names, too: ``gpu:a100``.
+    types. These have their own names, too: ``gpu:a100``. A licence is ``licence.matlab``.
 
     Raises
     ------
@@ -178,6 +189,7 @@ def tres(text: str) -> dict[str, int]:
     """
     amounts: dict[str, int] = {}
     types: Counter[str] = Counter()
+    columns = {amount.tres: amount.column for amount in AMOUNTS.values() if amount.column}
     for entry in text.split(","):
         name, sign, amount = entry.partition("=")
         if not sign or not name:
@@ -192,6 +204,10 @@ def tres(text: str) -> dict[str, int]:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
                 amounts[kind] = count_in(amount)
+            elif kind in columns:
+                amounts[columns[kind]] = count_in(amount)
+            elif kind.startswith("license/"):
+                amounts[amount_of_tres(name) or LICENCE] = count_in(amount)
             elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
                     types[generic] += count_in(amount)
@@ -220,7 +236,7 @@ def generic_of_old(text: str) -> dict[str, int]:
 
 
 def asks_beside(text: str) -> bool:
-    """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
+    """Tell whether resources such as ``cpu=4,bb/datawarp=1G`` hold some that are of no node."""
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
 
 
@@ -248,8 +264,6 @@ _LIFTED = f"repaired: nice of {MISSING}, which stands for an unknown one, taken 
 _NO_NICE = f"repaired: nice that is no number from {-MOST_NICE:,} to {MOST_NICE:,} taken for 0"
 _USUAL = 100  # where the option has no value
 
-# the option of sbatch, salloc and srun, as getopt takes it, shortened too: a value is joined by =
-_OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
 
 
@@ -273,12 +287,10 @@ def nice_of_line(line: str) -> int | None:
 
     None: it has no number within Slurm's limits, which Slurm takes for 0.
     """
-    values = [match["value"] for match in _OPTION.finditer(line)]
-    if not values:
-        return 0
-    if values[-1] is None:
-        return _USUAL
-    begin = _WHOLE.match(values[-1])
+    value = value_of(line, "nice")
+    if not value:
+        return 0 if value is None else _USUAL
+    begin = _WHOLE.match(value)
     nice = int(begin[0]) if begin else None
     return None if nice is None or abs(nice) > MOST_NICE else nice
 
@@ -292,7 +304,8 @@ def _number(text: str) -> int:
 
 # --- Resources of jobs in a dump of ``sacct`` -----------------------------------------------------
 
-_BESIDE_RESOURCES = "not used: licenses or burst buffers"
+_BESIDE_RESOURCES = "not used: burst buffers"
+_ONE_LICENCE = "not used: licences of which any one serves, or with names that none has here"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
 _GIVEN = "not used: types of gres/{} that jobs were given; ReqTRES would tell which they ask for"
 _TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
@@ -306,7 +319,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     """Return the resources of jobs, (n,) each: as allocated, else as requested; -1 is unknown.
 
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
-    ``memory_mb``, and one for each other generic resource, such as ``gres/fpga``.
+    ``memory_mb``, one for each other generic resource, such as ``gres/fpga``, and one for each
+    licence, ``licence.matlab``.
     """
     given, asked = (_resources_in(log, *fields) for fields in zip(_GRES, _TRES, strict=True))
 
@@ -341,6 +355,10 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
+    for column in (amount.column for amount in AMOUNTS.values() if amount.column):
+        had, wanted = amounts(column)
+        columns[column] = np.where(had >= 0, had, wanted)
+    columns |= _licences(log, given, asked)
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
     names = {name for job in (*given, *asked) for name in job}
@@ -348,7 +366,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     if any(had.startswith(of_type(of, "")) for of in names for had in log.how.resources):
         by_lines = log.parsed("SubmitLine", types_of_line, blank={})
         names |= _typed_by_lines(by_lines, names, log.how.resources)
-    for name in sorted(names - {*_OF_NODES}):
+    for name in sorted(names - {*_OF_NODES, *columns, LICENCE}):
         generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
         if colon:  # a job that asks for any has been given one of a type
@@ -380,6 +398,31 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     return columns
 
 
+def _licences(
+    log: logs.LogRecords, given: Sequence[dict[str, int]], asked: Sequence[dict[str, int]]
+) -> dict[str, logs.Ints]:
+    """Return how many of each licence jobs have: as tracked, else by what they asked for.
+
+    Where a job needs one of several, ``a|b``, AllocTRES tells which it was given (man page sbatch,
+    "licenses").
+    """
+    by_line = log.parsed("SubmitLine", lambda line: value_of(line, "licenses") or "", "")
+    texts = [own or of_line for own, of_line in zip(log.texts("Licenses"), by_line, strict=True)]
+    known = {text: licences_in(text) for text in set(texts)}
+    tracked = [own or beside for own, beside in zip(given, asked, strict=True)]
+    names = {name for job in (*given, *asked) for name in job if name.startswith(LICENCE)}
+    jobs = [
+        {name: n for name, n in known[text].items() if name not in names} | of_job
+        for text, of_job in zip(texts, tracked, strict=True)
+    ]
+    log.count(_ONE_LICENCE, [LICENCE in job for job in jobs])
+    names.update(*(known[text] for text in texts))
+    return {
+        name: np.array([job.get(name, 0) for job in jobs], np.int64)
+        for name in sorted(names - {LICENCE})
+    }
+
+
 def _resources_in(log: logs.LogRecords, gres: str, name: str) -> list[dict[str, int]]:
     """Return what a field of trackable resources tells, and beside it that of old versions."""
     resources: list[dict[str, int]] = log.parsed(name, tres, {})
@@ -404,10 +447,12 @@ def _typed_by_lines(
     return typed
 
 
-#: Options of sbatch, salloc and srun that ask for generic resources, the first for GPUs alone.
-_GPUS_OPTION = r"(?:--gpus(?:-per-(?:node|socket|task))?(?:=|\s+)|-G\s*)(?P<gpus>\S+)"
-_GRES_OPTION = r"--(?:gres|tres-per-(?:job|node|socket|task))(?:=|\s+)(?P<gres>\S+)"
-_OF_GRES = re.compile(rf"(?<!\S)(?:{_GPUS_OPTION}|{_GRES_OPTION})")
+#: Options that ask for generic resources -> what stands before what they ask for.
+_OF_GRES = {
+    "gres": "",
+    **{f"tres-per-{of}": "" for of in ("job", "node", "socket", "task")},
+    **{f"gpus{of}": "gpu:" for of in ("", "-per-node", "-per-socket", "-per-task")},
+}
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.IGNORECASE)
 
 
@@ -423,10 +468,9 @@ def types_of_line(line: str) -> dict[str, frozenset[str]]:
     ({'gpu': frozenset()}, {})
     """
     types: dict[str, frozenset[str]] = {}
-    for match in _OF_GRES.finditer(line):
-        for part in (match["gpus"] or match["gres"]).split(","):
-            words = re.split("[:=]", re.sub("^gres[/:]", "", part))
-            words = ["gpu", *words] if match["gpus"] else words
+    for option, value in options_of(line):
+        for part in (value or "").split(",") if option in _OF_GRES else ():
+            words = re.split("[:=]", re.sub("^gres[/:]", "", _OF_GRES[option] + part))
             kinds = [word.casefold() for word in words[1:2] if not _NUMBER.fullmatch(word)]
             types[words[0]] = types.get(words[0], frozenset()) | {*kinds}
     return types

@@ -79,6 +79,7 @@ def _row(job: dict[str, Any], times: dict[str, Any]) -> dict[str, str]:
         "reqcpus": _number(needed, "CPUs"),
         "nnodes": _number(job, "allocation_nodes"),
         "reqmem": _memory(needed),
+        "licenses": _text(job, "licenses"),
         "alloctres": _resources(held.get("allocated")),
         "reqtres": _resources(held.get("requested")),
         "submitline": _text(job, "submit_line"),

@@ -40,7 +40,7 @@ READ = {
     *(name.casefold() for names in (*_NEEDED, UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
     *("nnodes", "allocnodes", "nodelist", "reqnodes", "allocgres", "reqgres"),
-    *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
+    *("dependency", "nice", "licenses", "submitline", "user", "uid", "account", "group", "gid"),
     *("qos", "partition", "cluster"),
 }
 

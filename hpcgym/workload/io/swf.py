@@ -24,7 +24,7 @@ from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes, utf_16
 from hpcgym.files.writing import whole_text
-from hpcgym.names import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
+from hpcgym.names import CORE, MEMORY, SWF_COLUMNS
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.columns import MISSING, TIME_COLUMNS, ColumnRange, kind_of
 from hpcgym.workload.io.files import Errors, FileFormat, check_errors, is_table, no_job, stem
@@ -222,7 +222,8 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
 
 def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
     """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
-    lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
+    columns = workload.columns.items()
+    lost = {c: values != MISSING for c, values in columns if c not in SWF_COLUMNS}
     if workload.more_preceding is not None:
         several = np.isin(workload.job_number, workload.more_preceding[:, 0])
         lost["preceding jobs beside the first"] = several

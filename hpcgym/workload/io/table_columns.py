@@ -22,6 +22,7 @@ from hpcgym.names import (
     MEMORY,
     NAME_COLUMNS,
     UNITS,
+    is_job_column,
     known_columns,
     near_name,
     printable,
@@ -306,7 +307,7 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
     resources = []
     unknown = {}
     for column in names:
-        if column in JOB_COLUMNS or column == KILLED:
+        if is_job_column(column) or column == KILLED:
             continue
         if column not in (UNITS, CORE) and (hint := _hint(column, has_units)):
             unknown[column] = hint

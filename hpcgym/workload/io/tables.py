@@ -32,7 +32,7 @@ from hpcgym.errors import NoJobError, WorkloadError, unknown
 from hpcgym.files import bytes_of, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame, write_csv_frame
 from hpcgym.files.writing import whole_file, whole_text
-from hpcgym.names import CORE, JOB_COLUMNS, KILLED, UNITS
+from hpcgym.names import CORE, KILLED, UNITS, job_columns
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.columns import MISSING, kind_of
 from hpcgym.workload.io import files as job_files
@@ -97,7 +97,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None]:
 
 def _write_json(frame: pd.DataFrame, processors: int, path: Path) -> None:
     """Write the jobs, one a line, with the columns that any job has."""
-    known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
+    known = [c for c in job_columns(frame.columns) if c != "submit_time"]
     unknown = [c for c in known if (frame[c] == MISSING).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
     with whole_text(path) as file:
@@ -125,7 +125,7 @@ def from_pandas(
     errors: job_files.Errors = "raise",
     tz: str | None = None,
 ) -> Workload:
-    """Return the workload of a DataFrame, one job a row, columns named as in ``JOB_COLUMNS``.
+    """Return the workload of a DataFrame, one job a row, columns named as those of workloads.
 
     Missing columns become -1, but without ``job_number`` the rows are numbered from 1. Missing
     values become -1 too, and are counted. Decimals of times and
@@ -165,7 +165,7 @@ def from_pandas(
     numeric = _with_amounts(_numbers(frame, name, errors, counts), resources)
     if not len(numeric):
         raise job_files.no_job(name, counts)
-    columns = {c: _column(numeric[c], c, counts) for c in JOB_COLUMNS if c in numeric}
+    columns = {c: _column(numeric[c], c, counts) for c in job_columns(map(str, numeric.columns))}
     demands = dict.fromkeys([CORE, *resources] if resources else [])
     demands.pop(UNITS, None)
     workload = Workload.from_columns(
