@@ -26,6 +26,7 @@ from hpcgym.scheduler.asked_for import check_scheduler, check_weighed
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns, weighed
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.rules import Rules, Scheduler
+from hpcgym.scheduler.whole_nodes import check_power_rule
 from hpcgym.simulation.driver import by_weights
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload.checks import check_pool
@@ -147,6 +148,7 @@ class Lookahead:
         if not isinstance(chosen, Scheduler):
             chosen = find_scheduler(chosen)
         chosen = chosen.but(**rules).for_weights().but(policy="fcfs")
+        check_power_rule(chosen, None)
         check_scheduler(chosen, "look-ahead")
         check_weighed(self.features, chosen)
         _check_estimates(chosen)

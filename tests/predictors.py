@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -87,11 +88,22 @@ class Whim:
     """An order that nobody would want, another at each pass; also as the slow simulator has it."""
 
     def begin(self, simulation: Any = None) -> None:
-        """Its order changes with time."""
+        """Its order changes with time; jobs that are stopped in a pass come last in it."""
+        if simulation is None:
+            return
+        schedule = simulation.schedule
+
+        def with_a_note(now: int) -> None:
+            self.simulation, self.lost_before = simulation, len(simulation.lost)
+            schedule(now)
+
+        simulation.schedule = with_a_note
 
     def __call__(self, view: Any, now: int = -1) -> Any:
         if now >= 0:  # the slow simulator asks for the score of a job
-            return self.score(now, view.number)
+            stopped = self.simulation.lost[self.lost_before :]
+            last = any(number == view.number for number, *_ in stopped)
+            return -math.inf if last else self.score(now, view.number)
         return [self.score(view.time, job) for job in view.job.tolist()]
 
     @staticmethod

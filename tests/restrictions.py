@@ -101,7 +101,7 @@ def around_windows(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
         estimate = [max(pair) for pair in zip(estimate, run, strict=True)]
     kills = rules["correction"] == "kill"
     estimate = "requested" if estimate == "ave2" and not kills else estimate
-    return {**rules, "hold": None, "estimate": estimate}
+    return {**rules, "estimate": estimate}
 
 
 def restrict(

@@ -158,7 +158,8 @@ def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """The words that describe a scheduler, as ``simulate_pool`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
     backfill = draw(st.sampled_from(BACKFILL))
-    passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]
+    slurm = backfill.startswith("slurm")
+    passes = ["per-timestamp"] if slurm else ["per-timestamp", "per-event"]
     return {
         "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
         "backfill": backfill,

@@ -82,8 +82,8 @@ class MixedPolicy(SchedulingEnv):
 
     Weights hold for an `interval`:
 
-    - `"pass"`: one scheduling pass at which some waiting job fits; with `backfill="slurm"` from one
-      event at which jobs wait to the next
+    - `"pass"`: one scheduling pass at which some waiting job fits; with `backfill="conservative"`
+      one at which jobs wait; with `"slurm"` from one event at which jobs wait to the next
     - a whole number n: the next n submissions; those of the same second stay together
     - `"hour"`, `"day"`, `"week"`, `"6h"`: stretches of this length, from the first submission on
     - `"episode"`: the whole episode

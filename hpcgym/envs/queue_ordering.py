@@ -41,18 +41,18 @@ class QueueOrdering(SchedulingEnv):
     The agent orders the queue of each scheduling pass. Jobs start in this order while they fit.
     With `backfill="easy"` the first that does not fit gets the reservation, and the others are
     backfilled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
-    reservations; `"slurm"` gives reservations as Slurm does. With `backfill="none"` all other jobs
-    wait.
+    reservations, with `"conservative"` each job has one; `"slurm"` gives reservations as Slurm
+    does. With `backfill="none"` all other jobs wait.
 
     {Description}
 
     ## Decision points
 
     Each scheduling pass asks once, if some waiting job, visible or not, fits the free processors.
-    Scores and reservation hold for this pass. With `backfill="slurm"` each event asks at
-    which jobs wait, and the scores hold until the next event. An agent whose scores order the jobs
-    as a policy does makes the schedule of `hpcgym.simulate` with this policy and the same rules, if
-    the window shows all waiting jobs.
+    Scores and reservation hold for this pass. With `backfill="conservative"` each pass asks at
+    which jobs wait. With `"slurm"` each event does, and the scores hold until the next. An agent
+    whose scores order the jobs as a policy does makes the schedule of `hpcgym.simulate` with this
+    policy and the same rules, if the window shows all waiting jobs.
 
     ### Quotas and windows
 

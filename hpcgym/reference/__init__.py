@@ -43,10 +43,10 @@ Events and passes
  9. per-event: at each time all expiries, then each submission in file order, then each
     termination in the order the jobs started, each alone. A pass follows each termination. A
     pass follows a submission if the new job fits the free processors, and in any case under
-    EASY with another backfill order than that of submission (conservative has none), and under
-    rules 24 to 29. A submission that a termination of this very time brings (rules 26 and 28) comes
-    after the pass of that termination, before the next. A pass that rule 25 or 27 asks for comes
-    after all else of its time, if there has been none then.
+    EASY and depth:K with another backfill order than that of submission (conservative has none),
+    and under rules 24 to 29. A submission that a termination of this very time brings (rules 26 and
+    28) comes after the pass of that termination, before the next. A pass that rule 25 or 27 asks
+    for comes after all else of its time, if there has been none then.
 10. Free processors = machine - processors of running jobs whose predicted end lies after now. In
     per-event passes a job that is to end now, as predicted, thus counts as gone already, in any
     pass of that time; one that ends now earlier than predicted holds its processors until its
@@ -71,7 +71,7 @@ Backfilling
     then makes them again one by one in primary order, starting the jobs that can start. If a
     submission comes before that pass, all are dropped and made again in primary order first, the
     new job is placed last, and the pass that follows (if any) is an ordinary one.
-22. depth:K, per-timestamp passes only: each pass drops all reservations. Queued jobs in primary
+22. depth:K: each pass drops all reservations. Queued jobs in primary
     order are given the earliest time from now on where they fit for their whole predicted length,
     beside running jobs and the reservations made so far; a job whose time is now starts, others
     have a reservation, until there are K. Then the other queued jobs, in backfill order: a job that
@@ -111,9 +111,9 @@ Backfilling
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
     so is until-shadow, but a job that starts behind the head must end before the head is to start.
-    A pass follows each end of a window at which jobs wait. Not with hold or predictions that
-    expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
-    what they leave of it.
+    A pass follows each end of a window at which jobs wait. Under rule 21 all that a job needs must
+    be free, too, where it starts. Not with predictions that expire. Jobs that run at the beginning
+    of an extract run on, also into a window, which then has what they leave of it.
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
     has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
     that time, of which their submit is then, for their waits and scores too. The order of

@@ -183,7 +183,8 @@ class Plans(BudgetAccounts):
         until = time + slowed(head.requested, head.factors[level])
         held = {n for job in self.still(time) for n in job.cells}
         free = [n for n in range(self.kept_off(time, until), self.m.nodes) if n not in held]
-        if len(free) < head.width:
+        needed = self.need(head, self.now)
+        if len(free) < needed:
             return None
         row = range(0)
         if self.contiguous:
@@ -206,11 +207,11 @@ class Plans(BudgetAccounts):
             reserved[id(budget)] = 0
             if not budget.binds or budget.start >= until or budget.end <= max(time, self.now):
                 continue
-            needed = self.planned_budget(budget, head, level, time, until)
-            if needed is None:
+            kept = self.planned_budget(budget, head, level, time, until)
+            if kept is None:
                 return None
-            reserved[id(budget)] = needed
-        return Spare(time, len(free) - head.width, watts, row, reserved)
+            reserved[id(budget)] = kept
+        return Spare(time, len(free) - needed, watts, row, reserved)
 
     def still(self, time: int) -> list[LimitedJob]:
         """Return the jobs that run at a time, as predicted."""

@@ -243,7 +243,8 @@ class Events:
 
     def always_passes(self) -> bool:
         """Return whether a submission causes a pass even if the new job does not fit (rule 9)."""
-        ordered = self.backfill in EASY and not is_submission_order(self.backfill_order)
+        around = self.backfill in EASY or self.backfill.startswith("depth:")
+        ordered = around and not is_submission_order(self.backfill_order)
         restricts = self.quotas or self.windows or self.depends or self.preemption is not None
         return bool(ordered or restricts or self.hold is not None)
 

@@ -94,6 +94,11 @@ Extracts
 24. Rule 18 of the pool, and all nodes are on at B. Jobs that run then have nodes as 1 says, in the
     order of their starts, and the highest level. A job that finds none is queued. Caps may have
     begun before B, and do what they do from B on; budgets have not.
+Nodes that are free
+25. `hold` counts nodes where rule 21 of the pool counts processors. A job starts only if as many
+    are free, on or off, as it needs; the head has them at s, and what is spare is left beside them.
+26. The state (rule 30 of the pool) is of nodes: those are free that have no job, on or off; a job
+    fits if as many are free as it needs, whatever limits say.
 """
 
 from __future__ import annotations
@@ -175,6 +180,7 @@ class LimitedSimulation(Plans):
             self.queue += submitted
             if ended or submitted or due or (control and limited):
                 self.renew(now)
+                self.find_state(now)
                 self.schedule(now)
                 self.switch_off_idle(now)
             elif control:
@@ -275,7 +281,9 @@ class LimitedSimulation(Plans):
     # May it start
 
     def best(self, job: Any, backfills: bool) -> PossibleStart | None:
-        """Rule 10."""
+        """Rules 10 and 25."""
+        if self.hold is not None and self.need(job, self.now) > self.free(self.now):
+            return None
         for level in self.levels():
             also = self.try_level(job, level, backfills)
             if also is not None:
@@ -336,10 +344,10 @@ class LimitedSimulation(Plans):
             return chosen if end < self.spare.shadow else None
         if end <= self.spare.shadow:
             return chosen
+        if job.width > self.spare.nodes and (self.hold is not None or not self.contiguous):
+            return None
         if self.contiguous:
             chosen = self.choose(job, asked, self.spare.row)
-        elif job.width > self.spare.nodes:
-            return None
         more = self.work(job, level) - job.width * self.m.rest
         return chosen if all(more <= spare for spare in self.spare.watts) else None
 

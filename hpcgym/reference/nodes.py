@@ -373,9 +373,9 @@ class NodeRooms(PoolSimulation):
         """Return whether a job could start now."""
         if self.alike and self.closed:
             return super().fits(job, now)
-        if self.has_closings(now):
-            return self.allocated(job, self.free_throughout(job, now)) is not None
         enough = self.hold is None or self.need(job, now) <= self.free(now)
+        if self.has_closings(now):
+            return enough and self.allocated(job, self.free_throughout(job, now)) is not None
         return enough and room_for(job, self.free_nodes(now)) >= job.units
 
     def has_place(self, job: Job, now: int) -> bool:

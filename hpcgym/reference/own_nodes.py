@@ -242,6 +242,22 @@ class OwnNodes(PoolSimulation):
         self.now = -2
         self.intervals: list[tuple[int, str, int, int]] = []  # node, state, from when to when
 
+    # Orders and room
+
+    def width_of(self, job: Any) -> int:
+        """Return how many nodes a job takes."""
+        return int(job.width)
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self.m.nodes
+
+    def free(self, time: int) -> int:
+        """Return how many nodes no job has that is predicted to run beyond a time."""
+        held = sum(job.width for job in self.running if job.predicted_end > time)
+        return self.m.nodes - held
+
     # Power
 
     def work(self, job: LimitedJob, level: int) -> int:

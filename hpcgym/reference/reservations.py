@@ -205,7 +205,9 @@ class Reservations(Events):
                 self.join_ends(now)
             steps = self.steps_of((), now)
             end = now + job.predicted + (self.slurm is not None)
-            return all(free >= job.processors for at, free in steps if at < end)
+            if not all(free >= job.processors for at, free in steps if at < end):
+                return False
+            return self.hold is None or self.need(job, now) <= self.free(now)
         return self.need(job, now) <= self.free(now)
 
     def has_place(self, job: Job, now: int) -> bool:
@@ -214,17 +216,27 @@ class Reservations(Events):
 
     def need(self, job: Job, now: int) -> int:
         """Rule 21."""
+        own, most = self.width_of(job), self.size
         if self.hold is None:
-            return job.processors
+            return own
         x = {
             "requested": job.requested,
             "policy_estimate": job.policy_time,
             "both": math.sqrt(job.requested * job.policy_time),
         }[self.hold["by"]]
         z = min(max(math.log(x / self.hold["from_s"]) / math.log(self.hold["factor"]), 0), 1)
-        back = self.hold["share"] * self.processors * z
+        back = self.hold["share"] * most * z
         back /= 1 + (now - job.submit) / self.hold["erode_s"]
-        return min(self.processors, job.processors + round(float(back)))
+        return min(most, own + round(float(back)))
+
+    def width_of(self, job: Job) -> int:
+        """Return how many processors a job takes."""
+        return job.processors
+
+    @property
+    def size(self) -> int:
+        """How many processors there are."""
+        return self.processors
 
     def primary_order(self, now: int) -> list[Job]:
         """Return the queue in the order of the policy, starved jobs first (rules 4, 6)."""

@@ -21,20 +21,21 @@ class State:
 
     def __init__(self, simulation: Any, now: int, coming: Iterable[Job]) -> None:
         waiting = [*simulation.queue, *coming]
-        self.now, self.machine = now, simulation.processors
+        self.now, self.width_of, self.machine = now, simulation.width_of, simulation.size
         self.waiting = [job.user for job in waiting]
         self.running = [job.user for job in simulation.running]
         self.free, self.then = (self.free_at(simulation, at) for at in (now, now + 3600))
         # running jobs may be stopped, and wait again; the holder of a node that is down is no job
-        seen = [j for j in (*waiting, *simulation.running) if j.number < len(simulation.jobs)]
+        last = max(job.number for job in simulation.jobs)
+        seen = [job for job in (*waiting, *simulation.running) if job.number <= last]
         self.fits = {job.number: simulation.has_place(job, now) for job in seen}
         self.runs = {
             user: [job.actual for job in ended] for user, ended in simulation.terminated.items()
         }
 
     def free_at(self, simulation: Any, at: int) -> int:
-        """Return how many processors no job has that is predicted to run beyond a time."""
-        held = [job.processors for job in simulation.running if job.predicted_end > at]
+        """Return how many processors, or nodes, no job has that is predicted to run on by then."""
+        held = [self.width_of(job) for job in simulation.running if job.predicted_end > at]
         return int(self.machine - sum(held))
 
     def last(self, job: Job, number: int) -> Sequence[int]:
@@ -44,7 +45,8 @@ class State:
 
 def leaves(state: State, job: Job, _: Any) -> float:
     """Return the share of the machine that a job would leave free."""
-    return (state.free - job.processors) / state.machine if state.fits[job.number] else 0.0
+    left = state.free - state.width_of(job)
+    return left / state.machine if state.fits[job.number] else 0.0
 
 
 def last_run(state: State, job: Job, workload: Any) -> float:

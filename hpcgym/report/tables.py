@@ -29,7 +29,7 @@ from hpcgym.schedule.metrics import (
     utilization_of,
 )
 from hpcgym.schedule.schedule import RECORDED
-from hpcgym.scheduler.whole_nodes import jobs_that_share, takes_whole_nodes
+from hpcgym.scheduler.whole_nodes import jobs_that_share, own_nodes_by
 from hpcgym.units import HOUR_S, duration
 from hpcgym.words import counted, shown
 from hpcgym.workload.checks import needs_on
@@ -532,7 +532,7 @@ def _nodes_of_their_own(result: Result) -> str:
 
     It may cost them far more than the limits do.
     """
-    if not result.limits or takes_whole_nodes(result.cluster, result.scheduler, None):
+    if not result.limits or own_nodes_by(result.cluster, result.scheduler):
         return ""
     needs = needs_on(result.workload, result.cluster)
     share = jobs_that_share(needs, result.cluster)

@@ -66,9 +66,7 @@ FEATURES = {
 REASONS = {
     # plans of reservations
     "conservative | whole nodes": "a reservation would have to hold under limits to come",
-    "conservative | environments, look-ahead": (
-        "a new order at each pass would move all reservations"
-    ),
+    "conservative | look-ahead": "a new order at each pass would move all reservations",
     "conservative | quota, preemption": (
         "reservations that are kept would be of jobs that may not start, or be broken"
     ),
@@ -79,27 +77,23 @@ REASONS = {
         "a job that starts beside another moves its end, and may move it past a reservation or"
         " into a window"
     ),
-    "depth, slurm | job selection": (
+    "conservative, depth, slurm | job selection": (
         "the agent names one job after the other, and that one alone has a reservation"
     ),
-    "depth, slurm, quota, maintenance, preemption, dependencies | environments by rule": (
+    "conservative, depth, slurm, maintenance, preemption | environments by rule": (
         "there jobs start around one reservation at most, and a plan of several would choose"
         " them, not the agent"
     ),
-    "hold | conservative, slurm, maintenance, preemption": (
+    "hold | conservative, slurm, preemption": (
         "it holds jobs back around reservations that each pass makes anew, and plans know the"
         " processors that jobs take, not those that they hold back"
     ),
     # passes for each event
-    "per-event | depth, slurm": "simulators with such passes have one reservation, or all",
-    "per-event | nodes, whole nodes, shared nodes": (
-        "simulators with such passes know pools, and units of single cores"
-    ),
+    "per-event | slurm": "Slurm has one pass for all that happens in a second",
+    "per-event | nodes": "simulators with such passes know pools, and units of single cores",
     "per-event | shutdown": "processors would be awaited in the middle of a time",
     # what is asked of Python, or learned
-    "averages, learned, predictor, last runs | shared nodes": (
-        "how long a job runs depends on the jobs beside it"
-    ),
+    "last runs | shared nodes": "how long a job runs depends on the jobs beside it",
     "predictor | environments, batches, look-ahead": (
         "no Python runs inside; 'ave2' or 'e-loss' are compiled"
     ),
@@ -107,36 +101,24 @@ REASONS = {
         "it is asked when the log submits a job; jobs that come after others have ended are"
         " known only in the pass"
     ),
-    "dispatcher, function | environments": (
-        "there the agent orders the queue, or chooses the jobs that start"
-    ),
-    "dispatcher, function | batches": "there weights order the queue",
-    "dispatcher | look-ahead": "there weights order the queue",
+    "function | environments": "there the agent orders the queue, or chooses the jobs that start",
+    "dispatcher | batches, look-ahead": "there weights order the queue",
     "dispatcher | shared nodes": "it is not told which jobs may run side by side",
     "dispatch time | whole nodes": (
         "while it computes, limits and switched nodes may come to allow other jobs"
     ),
     # machines
-    "failures, limits, partitions | pool": (
-        "its processors are no nodes with a power; cluster= says which machine"
-    ),
-    "state, hold, preemption | whole nodes": "power and energy, too, decide there what is free",
+    "failures | pool": "its processors are no nodes; cluster= says which machine",
+    "preemption | whole nodes": "power and energy, too, decide there what is free",
     "maintenance | whole nodes": "nothing says what closed nodes draw, or whether they are off",
-    "contiguous, limits | batches": (
-        "a batch counts processors, and jobs have whole nodes of their own then"
-    ),
-    "shutdown | batches on nodes": (
-        "a batch counts processors, and jobs have whole nodes of their own then"
+    "whole nodes | shared nodes": (
+        "powers are of nodes with one job each, and nodes that jobs share stay on"
     ),
     "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
-    "shutdown | shared nodes": "nodes that jobs share stay on",
-    "failures | whole nodes, contiguous, shutdown": (
-        "jobs have nodes of their own then, which are switched, and a repair would switch one"
-        " that limits keep off"
+    "failures | whole nodes": (
+        "these are switched, and a repair would switch one that limits keep off"
     ),
     "failures | shared nodes": "no speedup tells how jobs beside a lost job go on",
-    "limits | shared nodes": "powers are of nodes with one job each",
-    "limits | environments on nodes": "there jobs share nodes; PowerCap and EnergyBudget keep them",
     "partitions | whole nodes": (
         "there any job may have any node, and a cap switches off the first nodes, whatever"
         " their partition; give a machine file without [[partition]], with the [group.power] of"
@@ -159,7 +141,6 @@ REASONS = {
     "preemption | shutdown": (
         "a job whose processors are being switched on does not run yet, and cannot be stopped"
     ),
-    "function | preemption": "a job that is stopped in a pass has no score of that pass",
     # jobs that run or wait at the beginning
     "dependencies | extract": (
         "its jobs may follow jobs that ended before it begins, and it does not tell when"
@@ -201,7 +182,7 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
 def table() -> str:
     """Return what does not go together as a table in Markdown, a row for each thing."""
     lines = ["| what | not with |", "|---|---|"]
-    for thing in (*FEATURES, "failures", "limits"):
+    for thing in (*FEATURES, "failures", "whole nodes"):
         others = [b if a == thing else a for a, b in APART if thing in (a, b)]
         if others:
             named = dict.fromkeys(PLACES.get(other) or FEATURES[other] for other in others)

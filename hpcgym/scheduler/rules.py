@@ -413,8 +413,8 @@ class Scheduler:
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
         settle(self, "hold", Hold.parse(self.hold))
-        sharing = {"shared nodes": self.said("backfill")} if self.reserve.shares else {}
-        check(words=self.at_passes | sharing)
+        places = ("nodes", "shared nodes") if self.reserve.shares else ()
+        check(words=self.at_passes | dict.fromkeys(places, self.said("backfill")))
         settle(self, "quota", read_quotas(self.quota))
         settle(self, "maintenance", restrictions.read_windows(self.maintenance))
         settle(self, "preemption", read_preemption(self.preemption))
@@ -498,7 +498,6 @@ class Scheduler:
             "maintenance": (bool(self.maintenance), said("maintenance")),
             "preemption": (self.preemption is not None, said("preemption")),
             "dependencies": (self.dependencies != "none", said("dependencies")),
-            "limits": (self.power != "none", said("power")),
             "contiguous": (self.allocation == "contiguous", FEATURES["contiguous"]),
         }  # fmt: skip
         words = self.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
@@ -540,7 +539,8 @@ class Scheduler:
         """Whether all reservations are made anew at each pass."""
         if self.reserve.conservative:
             return False
-        return self.reserve.anew or (self.restricts and self.hold is None)
+        by_hold = self.hold is not None and not self.maintenance  # around one reservation, as alone
+        return self.reserve.anew or (self.restricts and not by_hold)
 
     @cached_property
     def moves_submissions(self) -> bool:

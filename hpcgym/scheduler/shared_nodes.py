@@ -13,6 +13,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import check_power_rule, own_nodes_by
 
 
 def check_shared(scheduler: Scheduler) -> None:
@@ -22,7 +23,8 @@ def check_shared(scheduler: Scheduler) -> None:
             f"allocation: with speedups it is compact, spread, half-socket or part:K, not "
             f"{scheduler.allocation!r}"
         )
-    check_scheduler(scheduler, "shared nodes")
+    check_power_rule(scheduler, None)
+    check_scheduler(scheduler, "nodes", "shared nodes")
     if not _is(scheduler.policy_estimate, "requested"):
         raise HpcgymError("policy_estimate does not go with speedups of jobs that share nodes")
     if not _is(scheduler.estimate, "requested", "double-requested", "clairvoyant"):
@@ -67,8 +69,7 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
     shapes = {(group.resources[CORE], group.sockets) for group in cluster.groups}
     if len(shapes) > 1:
         raise HpcgymError("speedups: all nodes must have the same cores and sockets")
-    if cluster.shutdown_after_s is not None:
-        check("shared nodes", "shutdown")
+    check("shared nodes", words=own_nodes_by(cluster, Scheduler()))
     return shapes.pop()
 
 

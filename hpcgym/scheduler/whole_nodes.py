@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power import NodePower
-from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.capabilities import PLACES, check
+from hpcgym.scheduler.capabilities import FEATURES, PLACES, check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.checks import units_that_fit
@@ -25,13 +24,18 @@ def check_power_rule(scheduler: Scheduler, given: Any) -> None:
         raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
 
 
-def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
-    """Return whether each job has nodes of its own: for limits, shutdown or contiguous nodes."""
-    return (
-        given is not None
-        or scheduler.allocation == "contiguous"
-        or bool(cluster.groups and cluster.shutdown_after_s is not None)
-    )
+def own_nodes_by(cluster: Cluster, scheduler: Scheduler, given: Any = None) -> dict[str, str]:
+    """Return what gives each job nodes of its own, as :func:`check` takes it; empty: nothing does.
+
+    ``given``: limits, or None.
+    """
+    if given is not None:
+        return {"whole nodes": PLACES["limits"]}
+    if scheduler.allocation == "contiguous":
+        return {"whole nodes": FEATURES["contiguous"]}
+    if cluster.groups and cluster.shutdown_after_s is not None:
+        return {"whole nodes": FEATURES["shutdown"]}
+    return {}
 
 
 def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:
@@ -47,7 +51,7 @@ def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
     ``limited``: there are limits too.
     """
     asked = {"whole nodes": PLACES["limits" if limited else "whole nodes"]}
-    check(*(["limits"] if limited else []), words=asked | scheduler.asks_for)
+    check("nodes", words=asked | scheduler.asks_for)
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
@@ -112,9 +116,3 @@ def warn_of_own_nodes(
 def jobs_that_share(needs: NDArray[np.int64], cluster: Cluster) -> int:
     """Return how many jobs do not fill their nodes, so that others may be on them, too."""
     return int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
-
-
-def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
-    """Raise an HpcgymError for a power rule that the environment does not have."""
-    if scheduler.power != "none":
-        check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")

@@ -28,9 +28,17 @@ from hpcgym.scheduler.policies.features import (
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.scheduler.whole_nodes import (
+    check_for_limits,
+    check_power_rule,
+    own_nodes_by,
+    warn_of_own_nodes,
+)
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.driver import Run, by_weights
+from hpcgym.simulation.limited import own_place, with_own_nodes
 from hpcgym.simulation.nodes import place_of
+from hpcgym.workload.checks import needs_on
 from hpcgym.workload.load import machine_of
 from hpcgym.workload.model import Workload
 
@@ -39,10 +47,16 @@ def _run(
     part: Workload, rules: Scheduler, machine: Cluster, features: tuple[str, ...]
 ) -> tuple[Run, Weighed]:
     """Return a simulation of a slice, and what weights weigh in it."""
-    place = place_of(part, rules, machine)
+    if own_nodes_by(machine, rules):
+        check_for_limits(rules, False)
+        needs = needs_on(part, machine)
+        part = with_own_nodes(part, rules, machine, (), needs)
+        warn_of_own_nodes(needs, machine, rules)
+        _, place = own_place(part, rules, machine, (), needs)
+    else:
+        place = place_of(part, rules, machine)
     if place.nodes is not None:
-        asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
-        check_scheduler(rules, "nodes", "batches on nodes", *asleep)
+        check_scheduler(rules, "nodes", "batches on nodes")
     return by_weights(part, rules, place, features)
 
 
@@ -60,8 +74,9 @@ _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fractio
 class BatchSimulator:
     """Simulates slices of one trace, each from its own beginning, under many weight vectors.
 
-    Machines are pools of processors, or nodes that several jobs may be on. They are empty at first
-    but where a slice is an extract: under each vector that begins with the same state.
+    Machines are pools of processors, nodes that several jobs may be on, or nodes of jobs' own,
+    which `shutdown_after_s` and `allocation="contiguous"` give them. They are empty at first but
+    where a slice is an extract: under each vector that begins with the same state.
     Of an extract of a simulation weights take over, as another scheduler does.
 
     The schedules are those of :func:`hpcgym.simulate` with the same rules and the vector as policy,
@@ -88,8 +103,8 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        an order of nodes on a pool, nodes that are switched off, or features that look at when
-        jobs are submitted where the schedule says when they are.
+        an order of nodes on a pool, or features that look at when jobs are submitted where the
+        schedule says when they are.
     WorkloadError : a job that cannot be simulated.
 
     Examples
@@ -116,9 +131,12 @@ class BatchSimulator:
         self.features = feature_names(features, usage=True)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         rules = rules.for_weights()
+        if rules.order.function is not None:  # weights are the order, whatever the policy is
+            rules = rules.but(policy="fcfs")
         machine = machine_of(parts[0], cluster, processors, scheduler)
-        check_scheduler(rules, "batches")
+        check_power_rule(rules, None)
         check_allocation(rules.allocation, machine)
+        check_scheduler(rules, "batches")
         if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
             raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
         check_weighed(self.features, rules)

@@ -38,7 +38,7 @@ from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.driver import Run
-from hpcgym.simulation.limited import limited_simulation
+from hpcgym.simulation.limited import own_place
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.amounts import asked_of
@@ -97,7 +97,7 @@ def _under_limits(
     """Return the result where each job has nodes of its own."""
     workload = run.workload
     rules = _rules_of(workload, scheduler, cluster)
-    del rules["passes"], rules["windows"], rules["preemption"], rules["hold"]
+    del rules["passes"], rules["windows"], rules["preemption"]
     made = limited_by_reference(workload, scheduler, cluster, limits, **rules)
     jobs = made.run()
     schedule = _schedule_of(jobs)
@@ -135,7 +135,7 @@ def limited_by_reference(
     power = node_power(cluster, needed=False)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
     needs = needs_on(workload, cluster)
-    limited, _ = limited_simulation(workload, scheduler, switching, limits, needs)
+    limited, _ = own_place(workload, scheduler, switching, limits, needs)
     machine = machine_of(cluster, power, limited.switches, limited.constants["lowest"])
     jobs = limited_jobs_of(workload, power, limited.widths.tolist(), machine.cores)
     caps = _records(Cap, limited.caps, "start end announced mw kills off")

@@ -422,7 +422,8 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
     facts = facts_of(workload, place.cluster, times, pool=place.nodes is None and not alone)
     if policy is not None:
         begin(policy)
-        simulation.dispatch = partial(_score, policy, scheduler.order.other, view, facts)
+        stops = scheduler.preemption is not None
+        simulation.dispatch = partial(_score, policy, scheduler.order.other, view, facts, stops)
     if dispatcher is None:
         return None
     if isinstance(dispatcher, str):
@@ -449,9 +450,12 @@ def _score(
     other: Extension | None,
     shown: Callable[[Asking, JobFacts], PassView],
     facts: JobFacts,
+    stops: bool,
     asking: Asking,
 ) -> None:
     """Ask a policy, which may be of another package, for the scores of queued jobs at a pass.
+
+    ``stops``: whether running jobs may be stopped; one that is waits in that pass behind others.
 
     Raises
     ------
@@ -467,7 +471,11 @@ def _score(
     if given.shape == (n,) and given.dtype.kind in "biuf":
         scores: NDArray[np.float64] = given.astype(np.float64)
         if not np.isnan(scores).any():
-            asking.native.order(view.job, scores)
+            jobs, running = view.job, view.running_job
+            if stops:
+                jobs = np.concatenate([jobs, running])
+                scores = np.concatenate([scores, np.full(len(running), -np.finfo(np.float64).max)])
+            asking.native.order(jobs, scores)
             return
         got = "numbers of which some are nan"
     elif given.ndim:

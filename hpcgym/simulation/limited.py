@@ -67,6 +67,7 @@ class LimitedMachine(NamedTuple):
     drawn_mw: NDArray[np.int64]  # (L,) its true power
     slowdown: NDArray[np.int64]  # (C, L) [millionths]
     kind: NDArray[np.int64]  # (n_jobs,) of slowdown
+    processors: NDArray[np.int64]  # (n_jobs,) as requested
     measured_mw: NDArray[np.int64]  # (n_jobs, L) measured power of whole jobs, -1; empty if unknown
     size: NDArray[np.int64]  # (levels above nodes,) nodes below a component
     component_mw: NDArray[np.int64]  # (levels above nodes,)
@@ -92,7 +93,8 @@ class LimitedMachine(NamedTuple):
         """The same as a model takes it."""
         limited = self.controlled or len(self.caps) > 0 or len(self.budgets) > 0
         own = self.constants | {"limited": limited, "controlled": self.controlled}
-        names = ("busy_mw", "drawn_mw", "slowdown", "kind", "measured_mw", "size", "component_mw")
+        names = ("busy_mw", "drawn_mw", "slowdown", "kind", "processors", "measured_mw")
+        names += ("size", "component_mw")
         return {
             **{name: np.array([value], np.int64) for name, value in own.items()},
             **{name: np.ascontiguousarray(getattr(self, name)) for name in names},
@@ -101,7 +103,7 @@ class LimitedMachine(NamedTuple):
 
     def part(self, first: int, stop: int) -> LimitedMachine:
         """Return the same machine for some of the jobs."""
-        names = ("kind", "measured_mw", "widths")
+        names = ("kind", "processors", "measured_mw", "widths")
         return self._replace(**{name: getattr(self, name)[first:stop] for name in names})
 
     def idle_mw(self, off: int) -> int:
@@ -143,6 +145,7 @@ def machine_without_limits(
     timeout = cluster.shutdown_after_s
     constants = {
         "n_nodes": cluster.nodes,
+        "n_processors": cluster.processors,
         "idle_mw": idle,
         "rest_mw": rest,
         "off_mw": off,
@@ -166,6 +169,7 @@ def machine_without_limits(
         busy,
         drawn,
         *slowdowns(workload, power),
+        np.ascontiguousarray(workload.requested_processors, np.int64),
         measured,
         np.cumprod([level.of for level in cluster.levels], dtype=np.int64),
         np.array([up_mw(level.power_w) for level in cluster.levels], np.int64),
@@ -325,10 +329,11 @@ def on_own_nodes(
     limits = check_limits(() if given is None else given)
     check_for_limits(scheduler, given is not None)
     needs = needs_on(workload, cluster)
-    workload = _with_room(workload, scheduler, cluster, limits, needs)
+    workload = with_own_nodes(workload, scheduler, cluster, limits, needs)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
-    machine, simulation = limited_simulation(workload, scheduler, cluster, limits, needs, learned)
+    machine, place = own_place(workload, scheduler, cluster, limits, needs)
+    simulation = new_simulation(workload, scheduler, place, learned)
 
     def result(schedule: Columns, attributes: dict[str, Any]) -> Result:
         if (schedule["start"] < 0).any():
@@ -342,7 +347,7 @@ def on_own_nodes(
     return Run(workload, simulation, result)
 
 
-def _with_room(
+def with_own_nodes(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
@@ -367,21 +372,22 @@ def _with_room(
                 f" {begin} s, and what has been drawn of it is not known"
             )
     places = Scheduler(allocation=scheduler.allocation)
-    return with_room(
-        taken_over(workload),
-        lambda jobs: limited_simulation(jobs, places, cluster, (), needs[: len(jobs)])[1],
-    )
+
+    def only_placed(jobs: Workload) -> Simulation:
+        _, place = own_place(jobs, places, cluster, (), needs[: len(jobs)])
+        return new_simulation(jobs, places, place)
+
+    return with_room(taken_over(workload), only_placed)
 
 
-def limited_simulation(
+def own_place(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
     limits: tuple[Limit, ...],
     needs: NDArray[np.int64],
-    learned: Learned | None = None,
-) -> tuple[LimitedMachine, Simulation]:
-    """Return a machine, and a simulation there under limits before its first event.
+) -> tuple[LimitedMachine, Place]:
+    """Return a machine under limits whose jobs have nodes of their own, and as a place of them.
 
     See :func:`on_own_nodes`. ``needs``: what the jobs ask of the nodes.
     """
@@ -389,8 +395,7 @@ def limited_simulation(
     own = own_nodes_of(needs, cluster, needed)
     check_jobs(workload, cluster.processors)
     machine = machine_for(workload, scheduler, cluster, own.power, own.units.widths, limits)
-    place = Place("whole nodes", own.cluster, own.units, {"limited": machine.told})
-    return machine, new_simulation(workload, scheduler, place, learned)
+    return machine, Place("whole nodes", own.cluster, own.units, {"limited": machine.told})
 
 
 class LimitedNodes(NamedTuple):

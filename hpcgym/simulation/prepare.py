@@ -96,6 +96,11 @@ class Agent(NamedTuple):
     sees: frozenset[str] = frozenset()
     anew: bool = False
 
+    @property
+    def decides_within(self) -> bool:
+        """Whether it decides within a pass which jobs start, in the order of a rule."""
+        return self.picks or self.puts_off is not None
+
 
 NOBODY_ELSE = Agent()
 
@@ -206,7 +211,7 @@ def prepare(
     starts = scheduler.dispatcher is not None and not by_function
     second = first if place.fills else second
     rules = {
-        **_rules(scheduler, predicted, jobs["run"], place),
+        **_rules(scheduler, predicted, jobs["run"], place, agent),
         "primary": first.code,
         "secondary": second.code,
         "asks": int(by_function or agent.asks),
@@ -229,7 +234,7 @@ def prepare(
     if hold is not None:
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = columns_of(workload, scheduler).times
-        held = hold.held_back(jobs["requested"], times, cluster.processors)
+        held = hold.held_back(jobs["requested"], times, units.capacity)
     check_restricted(workload, scheduler, rules["correction"], place.name)
     restrictions: Mapping[str, Any] = {}
     if scheduler.restricts:
@@ -297,11 +302,13 @@ def _rules(
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
     place: Place,
+    agent: Agent,
 ) -> dict[str, int]:
     """Return the rules of a queue as ``Model`` takes them.
 
     ``predicted`` are run times that are predicted beforehand, None if they become known later.
     """
+    plans = place.name in ("pool", "nodes") and not agent.decides_within
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold, reserve = scheduler.threshold, scheduler.reserve
     return {
@@ -319,7 +326,7 @@ def _rules(
             else min(int(min(threshold, MAX_TIME)) * place.units.ticks, FOREVER)
         ),
         "strict": int(reserve.kind == "until-shadow" or reserve.slurm is not None),
-        **(_planning_rules(scheduler) if place.name in ("pool", "nodes") else {}),
+        **(_planning_rules(scheduler) if plans else {}),
     }
 
 

@@ -17,14 +17,13 @@ from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups.files import find_speedups
 from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import Estimate, predicted_run_times, predictor_of
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.scheduler.whole_nodes import check_power_rule, takes_whole_nodes
+from hpcgym.scheduler.whole_nodes import check_power_rule, own_nodes_by
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.corun import on_shared_nodes
@@ -147,19 +146,18 @@ def simulate(
         asked = {
             "extract": workload.initial is not None,
             "shared nodes": speedups is not None,
-            "shutdown": cluster.shutdown_after_s is not None,
-            "whole nodes": limits is not None or chosen.power != "none",
         }
-        _check_failures(chosen, cluster, *(name for name in asked if asked[name]))
+        owned = own_nodes_by(cluster, chosen, limits)
+        _check_failures(chosen, cluster, owned, *(name for name in asked if asked[name]))
     if engine is not None:
         by_reference.check_known(workload, chosen, speedups=speedups, learned=learned)
     if speedups is not None:
         if limits is not None:
-            check("limits", "shared nodes")
+            check("shared nodes", words=own_nodes_by(cluster, chosen, limits))
         run = on_shared_nodes(workload, chosen, cluster, find_speedups(speedups))
     else:
         check_power_rule(chosen, limits)
-        if takes_whole_nodes(cluster, chosen, limits):
+        if own_nodes_by(cluster, chosen, limits):
             run = on_own_nodes(workload, chosen, cluster, limits, learned)
         else:
             run = on_pool_or_nodes(workload, chosen, cluster, learned, outages, engine is not None)
@@ -170,9 +168,15 @@ def simulate(
     return run.finish(dispatcher=dispatcher, outside=dispatcher is not None)
 
 
-def _check_failures(scheduler: Scheduler, cluster: Cluster, *others: str) -> None:
-    """Raise an HpcgymError for rules that do not go with failures, or with ``others``."""
-    check_scheduler(scheduler, "failures", "nodes" if cluster.groups else "pool", *others)
+def _check_failures(
+    scheduler: Scheduler, cluster: Cluster, owned: dict[str, str], *others: str
+) -> None:
+    """Raise an HpcgymError for rules that do not go with failures, or with ``others``.
+
+    ``owned``: of :func:`own_nodes_by`.
+    """
+    place = "nodes" if cluster.groups else "pool"
+    check("failures", place, *others, words=scheduler.asks_for | owned)
     if scheduler.preemption is not None and scheduler.preemption.mode == "suspend":
         raise HpcgymError(
             f"{scheduler.said('preemption')} and failures of nodes do not go together: a suspended"

@@ -268,6 +268,8 @@ def check_caps(result: Result) -> list[str]:
     if not caps or not len(result.start):
         return violations
     times, power = _power(result)
+    if not times.size:  # of an extract whose jobs are killed as it begins
+        return violations
     asked = _given_nodes(result)
     for cap in caps:
         known = -1 if cap.announced is None else cap.announced

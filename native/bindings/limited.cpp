@@ -35,7 +35,7 @@ Limits limits_of(const Told& told, i64 n_nodes) {
 std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
   auto l = std::make_shared<LimitedLayout>();
   const auto one = [&](const char* name) { return *told.column<i64>(name, 1); };
-  l->n_nodes = one("n_nodes");
+  l->n_nodes = one("n_nodes"), l->n_processors = one("n_processors");
   l->idle_mw = one("idle_mw"), l->off_mw = one("off_mw"), l->rest_mw = one("rest_mw");
   l->shutdown_mw = one("shutdown_mw"), l->boot_mw = one("boot_mw"), l->rise_mw = one("rise_mw");
   l->off_time = one("off_time"), l->on_time = one("on_time"), l->timeout = one("timeout");
@@ -44,7 +44,7 @@ std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
   l->contiguous = one("contiguous") != 0, l->limited = one("limited") != 0;
   l->busy_mw = told.list<i64>("busy_mw"), l->drawn_mw = told.list<i64>("drawn_mw");
   l->slowdown = told.list<i64>("slowdown");
-  l->kind = told.column<i64>("kind", n_jobs);
+  l->kind = told.column<i64>("kind", n_jobs), l->processors = told.column<i64>("processors", n_jobs);
   if (!told.list<i64>("measured_mw").empty())
     l->measured_mw = told.column<i64>("measured_mw", n_jobs * l->n_levels());
   l->size = told.list<i64>("size"), l->component_mw = told.list<i64>("component_mw");

@@ -99,8 +99,8 @@ const char* refusal_of_rules(const Model& m) {
       {r.correction == Correction::again && !m.learning,
        "learning: asking for corrections needs it"},
       {r.tested_of_user > 0 && !m.users, "users: limits of tested jobs need them"},
-      {r.asks_within() && (m.nodes || m.sharing || m.limited || m.restricted || m.arrivals.moves || plans ||
-                           r.primary == Order::selection || r.asks || r.starts || (r.picks && r.proposes)),
+      {r.asks_within() && (m.nodes || m.sharing || m.limited || plans || r.primary == Order::selection ||
+                           r.asks || r.starts || (r.picks && r.proposes)),
        "picks, proposes: only one, on a pool, where a rule orders the queue"},
       {r.picks && r.depth != 1, "picks: needs one reservation"},
       {r.proposes && r.put_off_for < 1, "put_off_for: 1 s or more"},
@@ -138,8 +138,7 @@ const char* refusal_of_rules(const Model& m) {
        "sharing: the capacity must be all parts of all nodes"},
       {!is_between(m.ticks, 1, 1'000'000'000), "ticks: from 1 to 1,000,000,000 in a second"},
       {m.limited && (m.nodes || !m.windows.empty() || m.stops.n_groups() > 0 ||
-                     r.passes == Passes::per_event || r.depth > 1 || r.every > 0 || r.holds ||
-                     r.managed),
+                     r.passes == Passes::per_event || r.depth > 1 || r.every > 0 || r.managed),
        "limited: not with these rules"},
   });
 }

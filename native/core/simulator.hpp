@@ -224,7 +224,11 @@ struct Simulator {
       if (notes_ends) newcomers.push_back(j);
       else wait(j);
     };
-    if (rules().passes == Passes::per_timestamp) return arrivals->come(time, log, enter);
+    if (rules().passes == Passes::per_timestamp) {
+      const bool alone = arrivals->alone, passes = arrivals->come(time, log, enter);
+      if (alone && passes) forget_put_offs();
+      return passes;
+    }
     arrivals->let_one_come(enter);
     return true;
   }
@@ -245,6 +249,7 @@ struct Simulator {
       if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = job(j).submit;
     queue.note_came(j);
   }
+  void forget_put_offs() { passed_over.clear(), again = forever; }
   void put_off(i64 j) {  // a job that could start, until the next pass
     ++of(j).put_off;
     passed_over.push_back(j);
@@ -666,7 +671,7 @@ struct Simulator {
   // Nothing is left before the pass, unless an order is asked for.
   bool is_ready() {
     logged_at_pass = logged(), lost_at_pass = n_lost();
-    passed_over.clear(), again = forever;
+    if (!arrivals || !arrivals->alone) forget_put_offs();  // else there is a pass only if some come
     return !asks_for_order();
   }
   void fail_nodes() {

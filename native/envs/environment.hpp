@@ -479,12 +479,12 @@ class Environment final : public AnyEnvironment {
     const auto note = [&](i64 j) {
       if (seen < row.size_of_window && j != row.window[0]) row.window[seen++] = j;
     };
-    if (proposed) {
+    if (proposed && in_log_order(sim())) {
       for (i64 j = p.cursor; j < sim().next && seen < row.size_of_window; ++j)
         if (waits(j)) note(j);
     } else {
-      std::vector<i64> line = sim().candidates;
-      std::sort(line.begin(), line.end());
+      std::vector<i64> line = proposed ? as_they_came(sim()) : sim().candidates;
+      std::ranges::sort(line, {}, [&](i64 j) { return sim().queue.place(j); });
       std::ranges::for_each(line, note);
     }
     return seen;

@@ -61,8 +61,8 @@ class Limited : public ControlledNodes {
     return seconds / by * million + seconds % by * million / by;
   }
   void give(i64, i64 j, i64) { gone_.push_back(j); }
-  void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
-    plan_for(j, running, model_->rules.strict);
+  void find_shadow(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
+    plan_for(j, missing, running, model_->rules.strict);
     shadow = {left_.shadow, 0};
   }
   Bounds bounds(i64, i64 room, const Shadow&) const {
@@ -79,6 +79,9 @@ class Limited : public ControlledNodes {
     return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
   }
 
+  // Processors that a job asks for, and those of the machine.
+  i64 processors(i64 j) const { return layout_->processors[j]; }
+  i64 processors() const { return layout_->n_processors; }
   // Charged if all nodes are busy [mW].
   i64 greatest_mw() const {
     return n_nodes() * layout_->busy_mw[index(layout_->highest)] + components_mw_;

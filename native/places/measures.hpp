@@ -14,6 +14,18 @@ inline double bounded_slowdown(double response, double run, double tau) {
   return std::max(response / std::max(run, tau), 1.0);
 }
 
+// Processors of a job, and of the machine, whatever units it counts.
+template <class M>
+i64 processors_of(const Simulator<M>& s, i64 j) {
+  if constexpr (requires { s.machine.processors(j); }) return s.machine.processors(j);
+  else return s.job(j).processors;
+}
+template <class M>
+i64 processors_of(const Simulator<M>& s) {
+  if constexpr (requires { s.machine.processors(); }) return s.machine.processors();
+  else return s.model.capacity;
+}
+
 // Processor seconds of preempted runs whose jobs start anew.
 template <class S>
 i64 wasted_seconds(const S& s) {
@@ -34,7 +46,7 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
   }
   double total = 0, most = 0;
   for (i64 j = 0; j < s.model.n_jobs; ++j) {
-    const i64 start = s.of(j).start, run = s.run_time(j), width = s.job(j).processors;
+    const i64 start = s.of(j).start, run = s.run_time(j), width = processors_of(s, j);
     last = std::max(last, start + run);
     if (start < begins) {
       if (metric == Metric::utilization)
@@ -68,7 +80,7 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
   if (metric == Metric::makespan) return makespan;
   if (metric == Metric::utilization)
     return (total + static_cast<double>(wasted_seconds(s))) /
-           (static_cast<double>(s.model.capacity) * makespan);
+           (static_cast<double>(processors_of(s)) * makespan);
   if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
   if (metric == Metric::rms_bsld) return std::sqrt(total / n);
   const bool is_mean = metric == Metric::mean_bsld || metric == Metric::mean_slowdown ||

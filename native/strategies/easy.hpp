@@ -248,7 +248,7 @@ class Easy {
   bool is_within(const Entry& e, const Bounds& b) const {
     if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
     if (s.bars_some() && s.bars(e.job)) return false;
-    return e.job != s.head && (!s.rules().holds || needs(e.job) <= b.room);
+    return e.job != s.head && (!s.rules().holds || needs(e.job) <= room());
   }
   void note_backfilled(i64 j, i64 predicted) {
     if (s.time + predicted > s.shadow.time) s.shadow.extra -= s.machine.width(j);

@@ -51,7 +51,9 @@ class Planned {
 
   void pass(Simulator<M>& s) {
     if (s.windows) s.windows->forget_over(s.time);
-    if (s.rules().holds) s.changed = true;
+    // per event, units of jobs that are about to end count as free although nothing has ended
+    const bool some_leave = s.rules().passes == Passes::per_event && s.room() > s.free;
+    if (s.rules().holds || some_leave) s.changed = true;
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) {
@@ -200,7 +202,7 @@ class Planned {
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
     const bool few = tests_all && !s.restricted();
-    const i64 most = few ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
+    const i64 most = few ? r.depth + s.room() : r.tested_of_user > 0 ? all_jobs : r.tested;
     line_up(s, most, line_);
     const i64 queued = static_cast<i64>(line_.size());
     if (r.tested_of_user > 0)
@@ -237,7 +239,7 @@ class Planned {
     const Rules& r = s.rules();
     // under restrictions the first waiting job may differ from the first that may start
     if (s.restricted()) return false;
-    if (s.queue.least_width() <= s.free) return false;
+    if (s.queue.least_width() <= s.room()) return false;
     if (r.primary >= Order::scored) return true;
     // finding the first job would need a search
     if (r.threshold >= 0 || (r.primary == Order::submission && r.secondary != Order::submission))
@@ -368,8 +370,9 @@ class Planned {
       }
       if (s.bars(j) || (apart && is_stopped(s, j))) continue;
       const i64 predicted = s.of(j).predicted;
-      if (closes ? !plan_.place_now(s.machine, j, predicted, s.room(), true)
-                 : !s.machine.finds_place(j, s.room())) {
+      if ((r.holds && s.needed_by(j) > s.room()) ||
+          (closes ? !plan_.place_now(s.machine, j, predicted, s.room(), true)
+                  : !s.machine.finds_place(j, s.room()))) {
         if (s.head < 0) s.head = j, s.shadow.time = -1;
         if (!apart) return;
         if (!std::exchange(closes, true)) begin_plan(s);

@@ -76,6 +76,7 @@ RULES = {
         *("stop places", "slurm stop places", "extract stop places", "stop places anew"),
         *("follow usage", "places usage", "follow places usage"),
         *("function", "function quota", "function windows", "function follow places"),
+        *("function stop", "function stop quota windows", "function stop follow"),
         *("extract", "extract quota", "extract windows", "extract places", "extract stop"),
         *("extract usage", "extract usage learned"),
     ),
@@ -91,6 +92,7 @@ RULES = {
             "extract windows",
             "extract learned",
             "function",
+            "function stop",
         ),
     ),
     "failing": (
@@ -292,7 +294,7 @@ def chosen(
         rules = around_windows(rules, log)
     if "extract" in which and rules["correction"] == "kill":  # other jobs would have run then
         rules["correction"] = "requested"
-        rules = around_windows(rules, log) | {"hold": rules["hold"]}
+        rules = around_windows(rules, log)
     return rules
 
 
@@ -328,7 +330,7 @@ def put_in_order(
             assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
             ours[rule], theirs[rule] = text, ByExpression(text, log)
     if "function" in which:
-        ours["policy"] = theirs["policy"] = Whim()
+        ours["policy"], theirs["policy"] = Whim(), Whim()
     if "state" in which:
         for rule in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
             text = data.draw(of_state())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
+from expression_strategies import of_state
 from few_jobs import few_jobs
 from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
@@ -20,7 +22,7 @@ from predictors import Crooked, Told, Whim
 from restrictions import DRAWN, restrict, with_numbers
 from same_results import agreed, assert_same_results
 from share_strategies import SlowOrder
-from strategies import POLICY, predictions
+from strategies import POLICY, holds, predictions
 from submission_strategies import fitted
 
 import hpcgym
@@ -28,7 +30,7 @@ from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.limits import LimitedSimulation
-from hpcgym.reference.orders import weighted
+from hpcgym.reference.orders import ByExpression, weighted
 from hpcgym.reference.shares import AccountTree
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES
@@ -41,6 +43,7 @@ KINDS = ["none", "caps", "switching", "budgets", "both"]
 WHAT = (
     *("alone", "kills", "extract", "learned", "restricted", "restricted learned"),
     *("function", "restricted function", "usage"),
+    *("hold", "extract hold", "restricted hold", "state", "extract state", "restricted state"),
 )
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
@@ -72,7 +75,14 @@ def test_schedules_are_the_slow_simulators(kinds: str, what: str, data: st.DataO
         case, slow = restricted(data, case)
     if "learned" in what:
         case.rules |= learned(data, case, "restricted" in what)
+    if "hold" in what:
+        held = holds().filter(lambda hold: hold is not None)
+        case.rules |= {"hold": data.draw(held)}
+        whole.rules |= {"hold": case.rules["hold"]}
     ours: dict[str, Any] = {}
+    if "state" in what:
+        ours, more = by_state(data, whole if "extract" in what else case)
+        slow |= more
     if "function" in what:
         case = replace(case, rules=case.rules | {"policy": Whim()})
     if "usage" in what:
@@ -88,7 +98,8 @@ def test_schedules_are_the_slow_simulators(kinds: str, what: str, data: st.DataO
         raise
     check_same(result, expected)
     validate_schedule(result)
-    public = what in ("alone", "kills") or ("restricted" in what and "function" not in what)
+    public = what in ("alone", "kills", "hold", "state")
+    public |= "restricted" in what and "function" not in what
     if public and not isinstance(case.rules["estimate"], Crooked):
         assert_same_results(made(engine="reference"), result)
 
@@ -145,6 +156,16 @@ def learned(data: st.DataObject, case: Case, is_restricted: bool) -> dict[str, A
         "estimate": data.draw(st.sampled_from(["requested", *some])),
         "policy_estimate": data.draw(st.sampled_from(some)),
     }
+
+
+def by_state(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Orders by expressions of the state, as hpcgym and as the slow simulator take them."""
+    ours: dict[str, Any] = {}
+    for rule in data.draw(st.sampled_from([("policy", "backfill_order"), ("policy",)])):
+        ours[rule] = data.draw(of_state())
+    moves = {"dependencies", "quota"} & {*case.rules}
+    assume(not (moves and any(re.search("submit|clock|f1|f4", text) for text in ours.values())))
+    return ours, {rule: ByExpression(text, case.workload) for rule, text in ours.items()}
 
 
 def by_usage(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -315,3 +336,11 @@ def test_a_function_by_hand() -> None:
         (5, [0, 1], [True] * 2, [1] * 2),
         (10, [0], [True], [1]),
     ]
+
+
+def test_a_cap_may_kill_all_jobs_as_an_extract_begins() -> None:
+    log = few_jobs(6, [0], [100], [2], wait_time=[0])
+    sudden = PowerCap(50.0, start=50, end=200, announced=50, kills=True)
+    result = simulate(log.extract(50), cluster=NODES, limits=[sudden])
+    assert (result.start.tolist(), result.end.tolist()) == ([0], [50])
+    assert "caps" in validate_schedule(result)

@@ -237,6 +237,7 @@ class Picking(Asking):
                 job
                 for job in self.queue
                 if job is not head
+                and not self.barred(job)
                 and self.fits(job, now)
                 and (now + job.predicted <= shadow or job.processors <= extra)
             ]
@@ -291,6 +292,8 @@ class Inspecting(Asking):
 
     def start_in_order(self, now: int) -> Any:
         for job in self.primary_order(now):
+            if self.barred(job):
+                continue
             if not self.fits(job, now):
                 return job
             self.start_unless_put_off(job, now, backfilled=False)
@@ -301,7 +304,8 @@ class Inspecting(Asking):
         if self.backfill == "until-shadow":
             shadow, extra = shadow - 1, 0
         for job in self.candidates(now):
-            if job is head or job in self.left_out or not self.fits(job, now):
+            passed = job is head or job in self.left_out or self.barred(job)
+            if passed or not self.fits(job, now):
                 continue
             ends = now + job.predicted <= shadow
             if (ends or job.processors <= extra) and self.start_unless_put_off(job, now, True):

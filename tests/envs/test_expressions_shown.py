@@ -12,7 +12,6 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from driving import SINGLE, SLOW, visible_acts, whole
-from few_jobs import few_jobs
 from mistakes import mistakes_of
 from strategies import workloads
 
@@ -20,6 +19,7 @@ import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.envs.core.observation import SHADOW_AT
 from hpcgym.envs.power_limits import EnergyBudgetEnv
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.state import STATE
 from hpcgym.workload import Workload
 
@@ -38,14 +38,17 @@ PLAIN: dict[str, Callable[..., float]] = {
 
 
 class Seen:
-    """The state of an environment as :class:`hpcgym.reference.state.State` takes a simulation."""
+    """The state of an environment as :class:`hpcgym.reference.state.State` takes a simulation.
 
-    def __init__(self, env: Any) -> None:
+    ``cores``: of a node, where jobs have nodes of their own.
+    """
+
+    def __init__(self, env: Any, cores: int = 1) -> None:
         jobs, result, now = env.episode_workload, env.result(), env.time
-        self.now, self.machine, self.workload = now, jobs.processors, jobs
+        self.now, self.machine, self.workload = now, env.options.cluster.processors // cores, jobs
         self.start, self.end = result.start, result.end
         self.users = jobs.user_id
-        self.widths, self.requested = jobs.requested_processors, jobs.requested_time
+        self.widths, self.requested = -(-jobs.requested_processors // cores), jobs.requested_time
         begun = self.start >= 0
         self.over = np.flatnonzero(begun & (self.end <= now))
         self.runs = np.flatnonzero(begun & (self.end > now))
@@ -106,25 +109,8 @@ def test_what_is_shown_is_what_plain_programs_say(workload: Workload, name: str,
     acts = visible_acts(env, seed)
     observation, info = env.reset()
     for number in range(60):
-        rows = info["window"][info["window"] >= 0]
-        seen, jobs = Seen(env), env.episode_workload
-        for k, (text, plain) in enumerate(PLAIN.items()):
-            values = []
-            for row in rows:
-                job = {"requested": jobs.requested_time[row], "processors": seen.widths[row]}
-                wait = env.time - jobs.submit_time[row]
-                values.append(
-                    plain(
-                        job, wait, lambda expression, row=row, seen=seen: seen.of(expression, row)
-                    )
-                )
-            if text.startswith("rank"):
-                shown = [sum(other < own for other in values) / 6 for own in values]
-            else:
-                shown = [own / (4 + abs(own)) for own in values]
-            np.testing.assert_array_almost_equal_nulp(
-                observation["jobs"][: len(rows), k], np.array(shown, np.float32)
-            )
+        seen = Seen(env)
+        rows = check_shown(env, seen, observation, info)
         if len(rows):
             at, extra = seen.shadow(rows[0])
             ahead = np.float32(at - env.time)
@@ -136,6 +122,42 @@ def test_what_is_shown_is_what_plain_programs_say(workload: Workload, name: str,
         observation, _, over, cut, info = env.step(action)
         if over or cut:
             break
+
+
+def check_shown(env: Any, seen: Seen, observation: Any, info: Any) -> Any:
+    """Compare what is shown of visible jobs; return their rows."""
+    rows, jobs = info["window"][info["window"] >= 0], env.episode_workload
+    for k, (text, plain) in enumerate(PLAIN.items()):
+        values = []
+        for row in rows:
+            processors = jobs.requested_processors[row]
+            job = {"requested": jobs.requested_time[row], "processors": processors}
+            wait = env.time - jobs.submit_time[row]
+            values.append(plain(job, wait, lambda one, row=row: seen.of(one, row)))
+        if text.startswith("rank"):
+            shown = [sum(other < own for other in values) / 6 for own in values]
+        else:
+            shown = [own / (4 + abs(own)) for own in values]
+        np.testing.assert_array_almost_equal_nulp(
+            observation["jobs"][: len(rows), k], np.array(shown, np.float32)
+        )
+    return rows
+
+
+@costly
+@settings(SLOW, max_examples=100)
+@given(workloads(max_jobs=25), st.integers(1, 4), st.integers(0, 2**16))
+def test_what_is_free_under_limits_is_nodes(workload: Workload, cores: int, seed: int) -> None:
+    nodes = -(-workload.processors // cores)
+    group = NodeGroup("n", nodes, {"core": cores}, NodePower(10.0, 100.0))
+    given = {"features": tuple(PLAIN), "window": 6, "limits": [], "interval": 1}
+    given |= {"policy_features": ("area", "wait"), "controls": ()}
+    env = EnergyBudgetEnv(**whole(workload, cluster=Cluster(groups=(group,)), **given))
+    observation, info = env.reset()
+    rng, over = np.random.default_rng(seed), False
+    while not over:
+        check_shown(env, Seen(env, cores), observation, info)
+        observation, _, over, _, info = env.step(rng.uniform(-1, 1, 2).astype(np.float32))
 
 
 def test_all_names_of_the_state_are_compared() -> None:
@@ -304,4 +326,4 @@ def test_weights_of_expressions_go_on_from_copies() -> None:
     np.testing.assert_array_equal(*starts)
 
 
-test_mistakes = mistakes_of(globals(), EnergyBudgetEnv, few_jobs)
+test_mistakes = mistakes_of(globals())

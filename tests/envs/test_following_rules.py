@@ -38,6 +38,7 @@ from driving import (
 from expression_strategies import of_state
 from gymnasium.vector import AutoresetMode
 from mistakes import mistakes_of
+from restrictions import restrict, with_numbers
 from slow_environments import Inspecting, OnPool, Picking, agent_on
 from strategies import workloads
 
@@ -50,6 +51,7 @@ from hpcgym.workload import Workload, load_workload
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 NAMED = ["fcfs", "fcfs", "sjf", "saf", "wfp3", "sqf"]
+BOUNDS = st.sampled_from([(0, 600), (1, 7), (3, 600), (5, 60), (72, 1)])
 Act = Callable[[Any, dict[str, Any]], int]
 
 
@@ -70,8 +72,7 @@ def all_of(name: str, workload: Workload, **more: Any) -> Any:
 @given(
     workloads(), st.one_of(RULES, rules()), st.lists(of_state(), max_size=2),
     st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
-    st.sampled_from([(0, 600), (1, 7), (3, 600), (5, 60), (72, 1)]),
-    st.sampled_from([None, None, 0, 100]), SEEDS,
+    BOUNDS, st.sampled_from([None, None, 0, 100]), SEEDS,
 )  # fmt: skip
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_any_choices(
@@ -84,6 +85,38 @@ def test_any_choices(
     """
     given_rules = given_rules | {"policy": policy, "threshold": threshold}
     given_rules |= dict(zip(("backfill_order", "policy"), looks, strict=False))
+    theirs = {
+        rule: ByExpression(given_rules[rule], jobs)
+        for rule in ("policy", "backfill_order")
+        if given_rules[rule] in looks
+    }
+    check_choices(name, jobs, given_rules, theirs, window, bounds, seed)
+
+
+@pytest.mark.parametrize("which", ["quota", "follow", "places", "follow places quota"])
+@pytest.mark.parametrize("name", FOLLOWING)
+@costly
+@settings(SLOW, max_examples=200)
+@given(data=st.data())
+def test_any_choices_under_rules_of_a_site(name: str, which: str, data: st.DataObject) -> None:
+    """The same where quotas bar jobs, and where the schedule says when jobs come."""
+    jobs = with_numbers(data.draw(workloads()), data.draw(st.lists(st.integers(1, 3), min_size=1)))
+    given_rules = data.draw(RULES) | {"policy": data.draw(st.sampled_from(NAMED))}
+    if which != "quota":
+        given_rules["hold"] = None
+        if given_rules["estimate"] == "ave2":
+            given_rules["estimate"] = "requested"
+    ours, theirs = dict[str, Any](), dict[str, Any]()
+    jobs = restrict(data, which.split(), jobs, ours, theirs)
+    window, bounds = data.draw(st.sampled_from([2, 3, 40])), data.draw(BOUNDS)
+    check_choices(name, jobs, given_rules | ours, theirs, window, bounds, data.draw(SEEDS))
+
+
+def check_choices(
+    name: str, jobs: Workload, given_rules: dict[str, Any], theirs: dict[str, Any],
+    window: int, bounds: tuple[int, int], seed: int,
+) -> None:  # fmt: skip
+    """Compare an episode with the slow environment's; ``theirs``: rules as that takes them."""
     numbers, act = by_chance(seed, "place", window)
     more: dict[str, Any] = {}
     deciding: tuple[Any, ...] = numbers, window
@@ -97,19 +130,18 @@ def test_any_choices(
         slow, deciding = agent_on(OnPool, Inspecting), (numbers, window, bounds)
     env = all_of(name, jobs, window=window, **given_rules, **more)
     steps = play(env, lambda k, seen, info: act(k, seen, info) if rows_of(info) else 0)
-    theirs = for_slow(given_rules)
-    for rule in ("policy", "backfill_order"):
-        if given_rules[rule] in looks:
-            theirs[rule] = ByExpression(given_rules[rule], jobs)
-    made = slow.of(jobs, *deciding, **theirs)
+    site = ("quota", "dependencies")
+    told = {rule: value for rule, value in given_rules.items() if rule not in site}
+    made = slow.of(jobs, *deciding, **for_slow(told) | theirs)
     asked = sum(bool(rows_of(step.info)) for step in steps)
     assert asked == len(made.seen)
-    result = env.result()
-    assert result.start.tolist() == [job.start for job in made.jobs]
-    assert result.predicted_run_time.tolist() == [job.predicted for job in made.jobs]
-    assert result.backfilled.tolist() == [job.backfilled for job in made.jobs]
+    result, came = env.result(), sorted(made.jobs, key=lambda job: (job.submit, job.number))
+    assert result.workload.submit_time.tolist() == [job.submit for job in came]
+    assert result.start.tolist() == [job.start for job in came]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in came]
+    assert result.backfilled.tolist() == [job.backfilled for job in came]
     promised = result.reserved_start.tolist()  # none where jobs are put off
-    assert promised == [job.reserved_start for job in made.jobs]
+    assert promised == [job.reserved_start for job in came]
     prove(name, result)
     terms = [terms_of(step.info) for step in steps]
     assert sum(term["wait_s"] for term in terms) == result.wait.sum()

@@ -58,11 +58,12 @@ RULES = st.fixed_dictionaries(
     }
 )
 DEPTHS = st.sampled_from(["depth:1", "depth:2", "depth:5"])
-#: What is in force, by words of ``restrict``, beside "depth" and "slurm".
+#: What is in force, by words of ``restrict``, beside "depth", "conservative" and "slurm".
 IN_FORCE = {
-    "pool": ("depth", "quota", "quota windows", "depth quota windows", "follow", "places windows",
-             "follow places windows", "stop", "stop quota windows", "slurm", "slurm quota windows"),
-    "nodes": ("quota", "quota windows", "follow", "follow places", "stop", "slurm"),
+    "pool": ("depth", "conservative", "quota", "quota windows", "depth quota windows", "follow",
+             "places windows", "follow places windows", "stop", "stop quota windows", "slurm",
+             "slurm quota windows"),
+    "nodes": ("conservative", "quota", "quota windows", "follow", "follow places", "stop", "slurm"),
 }  # fmt: skip
 CASES = [(place, words) for place, each in IN_FORCE.items() for words in each]
 everywhere = pytest.mark.parametrize(("place", "words"), CASES)
@@ -81,6 +82,8 @@ def drawn(data: Any, place: str, words: str) -> tuple[Cluster, Workload, Any, An
     rules = data.draw(RULES)
     if which & {"depth", "slurm"}:
         rules["backfill"] = data.draw(DEPTHS if "depth" in which else SLURM)
+    if "conservative" in which:
+        rules |= {"backfill": "conservative", "hold": None}
     if which & {"follow", "places", "slurm"} and rules["estimate"] == "ave2":
         rules["estimate"] = "requested"
     ours, theirs = dict[str, Any](), dict[str, Any]()
@@ -153,7 +156,7 @@ def test_any_order_of_the_queue(
 ) -> None:
     """Slurm's plans ask at each event at which jobs wait, and go by the last answer until then."""
     cluster, jobs, ours, theirs = drawn(data, place, words)
-    several = bool({*words.split()} & {"depth", "slurm", "stop"})
+    several = bool({*words.split()} & {"depth", "conservative", "slurm", "stop"})
     name = "QueueOrdering" if several else name
     env = SINGLE[name](**whole(jobs, cluster=cluster, window=40, paid=paid, **ours))
     asked: list[int] = []

@@ -13,6 +13,7 @@ from driving import CHASSIS, LOADED, SEEDS, SLOW, for_slow, jobs_of, play, rules
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from mistakes import mistakes_of
 from slow_controls import SteeredSimulation
+from strategies import holds
 
 from hpcgym import Cluster, Workload
 from hpcgym.envs.core.machines import LimitedMachines
@@ -42,7 +43,7 @@ def environment(case: Case, **more: Any) -> PowerCapEnv:
     """The environment of a case, whose one episode is all jobs."""
     names = (
         "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "allocation",
-        "power",
+        "power", "hold",
     )  # fmt: skip
     rules = {name: case.rules[name] for name in names}
     return PowerCapEnv(
@@ -61,6 +62,7 @@ def steered(draw: st.DrawFn, learns: bool = False, any_cores: bool = False) -> C
     case = draw(limited(KINDS))
     # of fcfs, no threshold changes anything
     case.rules |= {"policy": "fcfs", "threshold": None, "policy_estimate": "requested"}
+    case.rules |= {"hold": draw(holds())}
     if learns:
         case.rules |= {rule: value for rule, value in draw(rules()).items() if rule != "passes"}
         if not any_cores:

@@ -29,12 +29,14 @@ from hpcgym.workload.codes import with_codes
 #: Place -> others whose refusals hold there too.
 WITHIN = {
     "failures": ("nodes",),
-    "limits": ("whole nodes",),
+    "whole nodes": ("nodes",),
+    "shared nodes": ("nodes",),
+    "limits": ("whole nodes", "nodes"),
     "environments": ("pool",),
     "job selection": ("environments", "pool"),
     "environments by rule": ("environments", "pool"),
     "environments on nodes": ("environments", "nodes"),
-    "environments under limits": ("environments", "limits", "whole nodes"),
+    "environments under limits": ("environments", "limits", "whole nodes", "nodes"),
     "batches": ("pool",),
     "batches on nodes": ("batches", "nodes"),
     "look-ahead": ("pool",),
@@ -42,14 +44,22 @@ WITHIN = {
 
 
 #: Feature -> another that who asks for it asks for, too.
-ALSO = {"last runs": ("state",), "dispatch time": ("dispatcher",), "submitted": ("quota",)}
+ALSO = {
+    "last runs": ("state",),
+    "dispatch time": ("dispatcher",),
+    "submitted": ("quota",),
+    "contiguous": ("whole nodes",),
+    "shutdown": ("whole nodes",),
+}
 PAIRS = [set(pair) for pair in APART]
 
 
 def refuses(place: str, feature: str) -> bool:
     """Return whether a feature does not go with a place, or with what that is within."""
-    features = (feature, *ALSO.get(feature, ()))
     places = (place, *WITHIN.get(place, ()))
+    features = (feature, *ALSO.get(feature, ()))
+    if "nodes" not in places:  # of nodes' own there is nothing
+        features = tuple(name for name in features if name != "whole nodes")
     return any({each, where} in PAIRS for each in features for where in places)
 
 
@@ -129,9 +139,8 @@ def proved(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 
 
 def as_simulated(jobs: Workload, cluster: Cluster, rules: dict[str, Any]) -> Any:
-    """The schedule that all other places are to make."""
-    if "policy" not in rules:
-        rules = rules | {"policy": SAF}
+    """The schedule that all other places are to make: there weights stand for any policy."""
+    rules = rules | {"policy": SAF}
     return simulate(jobs, cluster=cluster, **plain(rules))
 
 
@@ -210,7 +219,6 @@ REFUSED = (HpcgymError, TypeError)
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
-    **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
@@ -219,12 +227,16 @@ OTHERWISE: dict[tuple[str, str], str] = {
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
     **{
-        (place, "contiguous"): "for machines with nodes"
-        for place in ("pool", "environments", "job selection", "environments by rule", "look-ahead")
+        ("shared nodes", feature): "^estimate: with speedups .* are not learned"
+        for feature in ("averages", "learned", "predictor")
     },
+    **{
+        (place, "contiguous"): "for machines with nodes"
+        for place in ("pool", "batches", "look-ahead", "environments", "job selection")
+    },
+    ("environments by rule", "contiguous"): "for machines with nodes",
 }
 for feature, words in (
-    ("conservative", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),

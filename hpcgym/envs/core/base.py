@@ -92,7 +92,7 @@ INTERVALS = {"hour": HOUR_S, "day": DAY_S, "week": WEEK_S}  # [s]
 
 #: Rules that environments have beside their agents, and what they are where nobody says.
 USUAL_RULES = Scheduler().given((*OF_ENVIRONMENTS, "power"))
-BACKFILLS = ("easy", "until-shadow", "depth:K", "slurm", "none")
+BACKFILLS = ("easy", "until-shadow", "depth:K", "slurm", "conservative", "none")
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,6 @@ from hpcgym.scheduler.asked_for import (
     places_of_usage,
     what_moves,
 )
-from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
@@ -66,13 +65,9 @@ from hpcgym.scheduler.estimates.learning import (
     told_of_learning,
 )
 from hpcgym.scheduler.orders import Order, expressions_of
-from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
+from hpcgym.scheduler.policies.features import JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.scheduler.whole_nodes import (
-    check_limits_kept,
-    check_power_rule,
-    takes_whole_nodes,
-)
+from hpcgym.scheduler.whole_nodes import check_power_rule, own_nodes_by
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, EngineInput, Place, prepare
@@ -420,13 +415,9 @@ def settled(definition: Definition, episodes: Episodes) -> Definition:
     ------
     HpcgymError, WorkloadError : as :func:`check_episodes`; rules that do not go with the machine.
     """
-    scheduler, cluster = definition.options.scheduler, definition.options.cluster
+    scheduler = definition.options.scheduler
     if definition.limited is None and definition.corun is None:
-        check_limits_kept(scheduler, cluster)
         definition = definition._replace(limited=own_nodes(definition.options))
-    of_machine = sorted(definition.sees & STATE_OF_MACHINE)
-    if definition.limited is not None and of_machine:
-        check("state", "whole nodes", words={"state": f"features by {', '.join(of_machine)}"})
     check_episodes(definition, episodes)
     weighs = definition.by_name
     check_fair_share(scheduler.fair_share, counts_usage(scheduler, weighs))
@@ -437,7 +428,7 @@ def settled(definition: Definition, episodes: Episodes) -> Definition:
 def own_nodes(options: Options) -> Limited | None:
     """Return what is said of a machine without limits if jobs have nodes of their own on it."""
     check_power_rule(options.scheduler, None)
-    if not takes_whole_nodes(options.cluster, options.scheduler, None):
+    if not own_nodes_by(options.cluster, options.scheduler):
         return None
     return Limited((), None, options.cluster.shutdown_after_s is not None)
 

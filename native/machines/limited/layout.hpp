@@ -39,7 +39,7 @@ struct Limits {
 };
 
 struct LimitedLayout : Limits {
-  i64 n_nodes = 0;
+  i64 n_nodes = 0, n_processors = 0;
   i64 idle_mw, off_mw, shutdown_mw, boot_mw;  // of a node
   i64 rest_mw;  // charged for a free node that is on
   i64 rise_mw;  // charged for a free node that is being switched on
@@ -55,6 +55,7 @@ struct LimitedLayout : Limits {
   std::vector<i64> drawn_mw;  // its true power
   std::vector<i64> slowdown;  // (kinds, levels) [millionths]
   const i64* kind = nullptr;         // by job, of slowdown
+  const i64* processors = nullptr;   // by job, as requested
   const i64* measured_mw = nullptr;  // (jobs, levels) of whole jobs, -1: unknown; may be nullptr
   // components above nodes, from the lowest up
   std::vector<i64> size;  // nodes below a component
@@ -69,7 +70,7 @@ struct LimitedLayout : Limits {
   // The same for the jobs from row `first` on, under other limits.
   std::shared_ptr<const LimitedLayout> part(i64 first, const Limits& limits) const {
     auto some = std::make_shared<LimitedLayout>(*this);
-    some->kind += first;
+    some->kind += first, some->processors += first;
     if (measured_mw) some->measured_mw += first * n_levels();
     some->limit(limits);
     return some;

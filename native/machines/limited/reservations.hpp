@@ -18,12 +18,15 @@ class ReservingNodes : public StartingNodes {
   using StartingNodes::StartingNodes;
 
   // Find the shadow time of the head, and the nodes, power and energy that it leaves then.
-  // `strict`: jobs started before the head must end earlier, so it leaves nothing.
-  void plan_for(i64 head, const OrderedList& running, bool strict) {
+  // `missing`: nodes that are not free now, of those that it needs and holds back. `strict`: jobs
+  // started before the head must end earlier, so it leaves nothing.
+  void plan_for(i64 head, i64 missing, const OrderedList& running, bool strict) {
     Plan p{now, 0, 0, count_off()};
     begin_plan(p, running);
+    p.beside = missing + n_nodes() - p.held - width(head);
     for (std::size_t i = 0;;) {
-      if (n_nodes() - p.held >= width(head) && (p.level = planned_level(p, head)) >= 0) break;
+      if (n_nodes() - p.held >= width(head) + p.beside && (p.level = planned_level(p, head)) >= 0)
+        break;
       const i64 later = next_planned(i < leaving_.size() ? leaving_[i].first : forever, p.time);
       if (later == forever) {  // the machine is empty, but switches nodes: no job may backfill
         left_.shadow = now;
@@ -50,6 +53,7 @@ class ReservingNodes : public StartingNodes {
     i64 held;   // their nodes
     i64 off;    // free nodes that are off, or are switching off
     i64 level = -1;  // of the head
+    i64 beside = 0;  // nodes that it holds back
   };
   struct Room {
     i64 spare;  // nodes that the head leaves, negative if it lacks some
@@ -153,7 +157,7 @@ class ReservingNodes : public StartingNodes {
       if (p.time < cap.end && until > cap.start - layout_->off_time)
         lowest = cap.off, inside = cap.inside_now;
     }
-    const i64 spare = n_nodes() - lowest - (p.held - inside) - width(head);
+    const i64 spare = n_nodes() - lowest - (p.held - inside) - width(head) - p.beside;
     if (spare < 0 || !layout_->contiguous) return {spare, 0};
     const i64 row = later_.row(lowest, width(head), 0, 0);
     return row >= 0 ? Room{spare, row} : Room{-1, 0};

@@ -84,7 +84,7 @@ class StartingNodes : public CappedNodes {
   // consecutive, the head's row is checked where nodes are chosen.
   bool leaves_room(i64 j) const {
     if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.over) return true;
-    if (width(j) > left_.nodes && !layout_->contiguous) return false;
+    if (width(j) > left_.nodes && (!layout_->contiguous || model_->rules.holds)) return false;
     return work_mw(j, tried_.level) - width(j) * layout_->rest_mw <= left_.mw;
   }
   // Whether all limits up to a time [s] allow a job on the chosen nodes.

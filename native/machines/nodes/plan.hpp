@@ -16,7 +16,7 @@ namespace hpc {
 class NodePlan {
  public:
   explicit NodePlan(const Model& m)
-      : strict_(m.rules.every > 0), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)),
+      : strict_(m.rules.every > 0), holds_(m.rules.holds), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)),
         beside_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
@@ -96,6 +96,7 @@ class NodePlan {
   using Room = std::vector<i64>;
 
   bool strict_;  // jobs end before others begin, not in the same second
+  bool holds_;   // jobs may keep cores free beside their own
   i64 now_ = 0;
   std::vector<i64> reserved_;             // [s] by job
   std::vector<std::vector<Cell>> cells_;  // by job, waiting or running
@@ -158,6 +159,7 @@ class NodePlan {
       // at one time. The sums made for one start are reused for later ones.
       i64 short_at = runs_short(m, j, summed, i, time, time + length);
       if (short_at == forever) short_at = has_no_room(m, j, counted, found, i, time, time + length);
+      if (short_at == forever && holds_ && may_be_overdrawn_) short_at = lacks_cores(m, j, time, time + length);
       if (short_at == forever) {
         for (; happened < i; ++happened)
           if (events_[happened].job != j) change(m, now_free_, events_[happened]);
@@ -223,6 +225,26 @@ class NodePlan {
       if (found < units && is_whole(counted)) return events_[counted - 1].time;
     }
     return forever;
+  }
+  // The same for the cores that a job takes and keeps free, where totals are not valid: of nodes
+  // that are overdrawn there are none.
+  i64 lacks_cores(const Nodes& m, i64 j, i64 begin, i64 end) const {
+    const Layout& l = m.layout();
+    Room free = m.free();
+    i64 needed = m.width(j) + beside_[index(j)];
+    for (std::size_t k = 0;; begin = events_[k].time) {
+      for (; k < events_.size() && events_[k].time <= begin; ++k) {
+        const Event& e = events_[k];
+        if (e.job == j) continue;
+        change(m, free, e);
+        needed -= e.sign * beside_[index(e.job)];
+      }
+      i64 cores = 0;
+      for (i64 node = 0; node < l.n_nodes; ++node)
+        cores += std::max(free[index(node * l.n_resources)], i64{0});
+      if (cores < needed) return begin;
+      if (k == events_.size() || events_[k].time >= end) return forever;
+    }
   }
   // Apply an event; return how many more units of a job fit.
   i64 shift(const Nodes& m, i64 j, const Event& e) {
