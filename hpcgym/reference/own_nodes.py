@@ -255,7 +255,7 @@ class OwnNodes(PoolSimulation):
 
     def free(self, time: int) -> int:
         """Return how many nodes no job has that is predicted to run beyond a time."""
-        held = sum(job.width for job in self.running if job.predicted_end > time)
+        held = sum(int(job.width) for job in self.running if job.predicted_end > time)
         return self.m.nodes - held
 
     # Power
