@@ -93,8 +93,8 @@ class LimitedMachine(NamedTuple):
         """The same as a model takes it."""
         limited = self.controlled or len(self.caps) > 0 or len(self.budgets) > 0
         own = self.constants | {"limited": limited, "controlled": self.controlled}
-        names = ("busy_mw", "drawn_mw", "slowdown", "kind", "processors", "measured_mw")
-        names += ("size", "component_mw")
+        of_jobs = ("kind", "processors", "measured_mw")
+        names = ("busy_mw", "drawn_mw", "slowdown", *of_jobs, "size", "component_mw")
         return {
             **{name: np.array([value], np.int64) for name, value in own.items()},
             **{name: np.ascontiguousarray(getattr(self, name)) for name in names},
