@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,8 @@ def test_a_file_that_is_read_is_never_written(
     assert READ_HERE in line_of(words, {name: output, needed: file}, "--force")
     assert contents(here) == before
     for parameter in texts:  # the others may name a file too
-        assert READ_HERE in why_not(
-            check, words, force=True, **{name: output, parameter: str(file)}
-        )
+        given = {name: output, parameter: str(file)}  # as --errors
+        assert READ_HERE in why_not(partial(check, words, force=True, **given))
 
 
 @pytest.mark.parametrize(
