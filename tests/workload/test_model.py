@@ -234,7 +234,7 @@ def test_every_job_is_in_its_slice_or_counted():
 READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
-    *("power_w", "slowdown", "array", "nice", "units_per_node"),
+    *("power_w", "slowdown", "array", "nice", "units_per_node", "allocated_nodes", "billing"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 
