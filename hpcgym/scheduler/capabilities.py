@@ -66,7 +66,9 @@ FEATURES = {
 REASONS = {
     # plans of reservations
     "conservative | whole nodes": "a reservation would have to hold under limits to come",
-    "conservative | look-ahead": "a new order at each pass would move all reservations",
+    "conservative | look-ahead": (
+        "the futures that it looks at begin with jobs that run and wait, not with reservations"
+    ),
     "conservative | quota, preemption": (
         "reservations that are kept would be of jobs that may not start, or be broken"
     ),
@@ -84,10 +86,11 @@ REASONS = {
         "there jobs start around one reservation at most, and a plan of several would choose"
         " them, not the agent"
     ),
-    "hold | conservative, slurm, preemption": (
-        "it holds jobs back around reservations that each pass makes anew, and plans know the"
-        " processors that jobs take, not those that they hold back"
+    "hold | conservative": (
+        "reservations are kept, and what a job holds back becomes less as it waits"
     ),
+    "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
+    "hold | preemption": "others would be stopped for processors that are to stay free",
     # passes for each event
     "per-event | slurm": "Slurm has one pass for all that happens in a second",
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",
