@@ -417,12 +417,7 @@ def test_time_outside_of_the_queue_is_told() -> None:
     ("arguments", "reason"),
     [
         ((JOBS, "--preemption", "user:2>1"), "hold and preemption='user:2>1'"),
-        ((JOBS, "--maintenance", "100/2000"), "hold and maintenance="),
         ((JOBS, "--backfill", "conservative"), "hold and backfill='conservative'"),
-        (
-            (TAURUS_JOBS, "--cluster", "taurus", "--cap", "percent=60,end=9000"),
-            "hold and limits of power",
-        ),
     ],
 )
 def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, reason: str) -> None:
@@ -437,11 +432,11 @@ def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, rea
 
 def test_who_does_not_go_with_one_value_of_a_rule_is_left_out_there() -> None:
     given = ("--scheduler", "easy,saf-typical-20h-hold")
-    given += every("--maintenance", "none", "100/2000")
+    given += every("--preemption", "none", "user:2>1")
     done = succeed("compare", JOBS, *given, "--format", "csv")
     names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
     assert names == [
-        "easy, maintenance=none", "easy, maintenance=100/2000",
-        "saf-typical-20h-hold, maintenance=none",
+        "easy, preemption=none", "easy, preemption=user:2>1",
+        "saf-typical-20h-hold, preemption=none",
     ]  # fmt: skip
-    assert "left out: saf-typical-20h-hold, maintenance=100/2000: hold and" in done.stderr
+    assert "left out: saf-typical-20h-hold, preemption=user:2>1: hold and" in done.stderr

@@ -180,7 +180,7 @@ def limited(**more: Any) -> dict[str, Any]:
     powers = ("idle_mw", "rest_mw", "off_mw", "shutdown_mw", "boot_mw", "rise_mw")
     given = dict.fromkeys(powers, 5) | {"n_nodes": CAPACITY, "off_time": 1, "on_time": 1}
     given |= {"timeout": 60, "lowest": 0, "highest": 1, "rule": 0, "contiguous": 0, "limited": 1}
-    given |= {"controlled": 0}
+    given |= {"controlled": 0, "n_processors": CAPACITY, "processors": [1] * N}
     given |= {"busy_mw": [7, 9], "drawn_mw": [7, 9], "slowdown": [2_000_000, 1_000_000]}
     given |= {"kind": [0] * N, "measured_mw": [], "size": [2, 4], "component_mw": [1, 1]}
     given |= {"caps": [0, 90, -1, 70, 0, 2], "budgets": [0, 90, 9000, 100, 30, 0, 0, 1]}

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from few_jobs import few_jobs
-from mistakes import mistakes_of
 from same_results import agreed
 
 from hpcgym.machine import Cluster, Failures, NodeGroup, Partition
@@ -203,6 +202,3 @@ def test_who_comes_in_a_pass_waits_already_and_nobody_else(rules: dict[str, Any]
 @pytest.mark.parametrize("rule", ["policy", "backfill_order"])
 def test_where_what_is_free_is_another_matter_other_expressions_are_not(rule: str) -> None:
     check_scheduler(Scheduler(**{rule: "wait ** 2"}), "whole nodes")
-
-
-test_mistakes = mistakes_of(globals())
