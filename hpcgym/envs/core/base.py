@@ -146,7 +146,8 @@ def read_options(
     """
     given = {**USUAL_RULES, **rules}
     workload, machine = jobs_and_machine(workload, cluster, processors)
-    workload = taken_over(workload)  # by the agent: no scheduler goes on with it
+    if workload.initial is not None:
+        workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     if not str(given["backfill"]).startswith(("depth:", "slurm:")):
         check_choice("backfill", given["backfill"], BACKFILLS)
     check_choice("observation", observation, ("dict", "flat"))
