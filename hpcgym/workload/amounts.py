@@ -226,7 +226,9 @@ def amount_of_tres(name: str) -> str:
 
 
 #: What weights look like, of which a letter stands for that of so much memory.
-_WEIGHT = re.compile(r"(?P<tres>[^=,]+)=(?P<number>-?[\d.]+)(?P<unit>[KMGTP]?)", re.IGNORECASE)
+_WEIGHT = re.compile(
+    r"(?P<tres>[^=,]+)=(?P<number>-?(?:\d+\.?\d*|\.\d+))(?P<unit>[KMGTP]?)", re.IGNORECASE
+)
 
 
 def weights_of(text: str) -> dict[str, float]:

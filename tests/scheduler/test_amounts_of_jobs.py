@@ -287,7 +287,7 @@ def test_weights_of_amounts() -> None:
     assert billed(jobs, weights, False).tolist() == [6]
     assert billed(jobs, weights, True).tolist() == [5]
     assert billed(jobs, "mem=.25", False).tolist() == [2048]
-    for wrong in ("cpu", "energy=1", "cpu=x", "cpu=1,,"):
+    for wrong in ("cpu", "energy=1", "cpu=x", "cpu=1,,", "cpu=1.2.3"):
         with pytest.raises(HpcgymError, match="is no weight of an amount of jobs"):
             weights_of(wrong)
 
