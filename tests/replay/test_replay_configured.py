@@ -130,7 +130,9 @@ def test_help_offers_no_extract() -> None:
 
 def test_the_command_refuses_what_is_not_of_the_file(tmp_path: Path) -> None:
     words = ["lublin:jobs=9,processors=8", "--scheduler", str(conf_in(tmp_path)), "--on", "slurm"]
-    result = CliRunner().invoke(app, ["replay", *words, "--allocation", "best-fit"])
+    result = CliRunner().invoke(
+        app, ["replay", *words, "--cluster", "8x1x1", "--allocation", "best-fit"]
+    )
     assert result.exit_code == 1
     assert "cannot follow allocation; it follows" in result.stderr
 
