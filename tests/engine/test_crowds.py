@@ -290,10 +290,10 @@ def test_random_nodes_differ_by_seed() -> None:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Return the least processor time of three calls, after one that does not count."""
+    """Return the least processor time of nine calls, after one that does not count."""
     work()
     times = []
-    for _ in range(3):
+    for _ in range(9):
         began = time.process_time()
         work()
         times.append(time.process_time() - began)
