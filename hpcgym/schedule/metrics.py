@@ -274,8 +274,13 @@ class Facts:
         return energies_j(seen.cluster, {"busy": self.busy, **(seen.idle_seconds or idle)})
 
     def in_use(self, resource: str) -> float:
-        """Return what jobs have of a resource of nodes over what there is, averaged over C."""
+        """Return what jobs have of a resource of nodes over what there is, averaged over C.
+
+        nan without such a resource, or without jobs.
+        """
         seen, cluster = self.machine, self.result.cluster
+        if resource not in cluster.resources:
+            return np.nan
         there_is = cluster.capacity[:, cluster.resources.index(resource)].sum(dtype=np.float64)
         used = _sum_of_products(of_units(seen.workload, resource), seen.run_time)
         return used / (there_is * self.span) if there_is * self.span else np.nan
@@ -536,7 +541,7 @@ def _runs_out(cluster: Cluster, resource: str) -> bool:
 
 def metric_called(name: str) -> Metric | None:
     """Return the metric of a name, of :data:`METRICS` or of a resource; None: there is none."""
-    if name.startswith(_IN_USE):
+    if name.startswith(_IN_USE) and name != _IN_USE:
         return _of_resource(name.removeprefix(_IN_USE))
     return known_metrics().get(name)
 

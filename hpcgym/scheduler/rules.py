@@ -525,6 +525,7 @@ class Scheduler:
         orders = [order for order in self.orders if order is not None]
         return (
             not (self.asks_for or self.coschedules)
+            and (self.allocation, self.power) == ("first-fit", "none")
             and all(isinstance(estimate, str) for estimate in estimates)
             and all(order.is_named for order in orders)
         )

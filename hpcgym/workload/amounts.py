@@ -5,6 +5,7 @@ Limits know amounts by these names alone, and so do the command line, proofs and
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, is_number
+from hpcgym.errors import HpcgymError
 from hpcgym.names import (
     BILLING,
     CORE,
     LICENCE,
     MEMORY,
+    MOST_AMOUNT,
     NODES,
     UNITS_PER_NODE,
     is_job_column,
@@ -246,7 +248,7 @@ def weights_of(text: str) -> dict[str, float]:
         match = _WEIGHT.fullmatch(part.strip())
         kind, slash, own = (match["tres"] if match else "").partition("/")
         amount = amount_of_tres(f"{kind.casefold()}{slash}{own}")
-        if match is None or not amount or not is_number(float(match["number"])):
+        if match is None or not amount or not math.isfinite(float(match["number"])):
             raise HpcgymError(f"{part!r} is no weight of an amount of jobs, such as gres/gpu=16")
         of_megabytes = 1024.0 ** ("KMGTP".index(match["unit"].upper() or "M") - 1)
         weights[amount] = float(match["number"]) / of_megabytes
@@ -261,7 +263,8 @@ def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
 
     Raises
     ------
-    HpcgymError : as of :func:`weights_of`, or an amount that the log does not tell.
+    HpcgymError : as of :func:`weights_of`, an amount that the log does not tell, or more than is
+        counted.
     """
     beside = np.zeros(len(workload))
     of_nodes: list[NDArray[Any]] = [beside]
@@ -271,8 +274,11 @@ def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
             of_nodes.append(asked)
         else:
             beside = beside + asked
-    whole: Ints = np.maximum(np.max(of_nodes, axis=0) + beside, 0).astype(np.int64)
-    return whole
+    whole = np.maximum(np.max(of_nodes, axis=0) + beside, 0)
+    if whole.max(initial=0) > MOST_AMOUNT:
+        raise HpcgymError(f"{workload.name}: {weights!r} bills more than {MOST_AMOUNT:,} a second")
+    weighed: Ints = whole.astype(np.int64)
+    return weighed
 
 
 #: What licences look like in a slurm.conf and in commands of jobs of Slurm 22.05 to 25.05
@@ -289,7 +295,7 @@ def licences_in(text: str) -> dict[str, int]:
     ({'licence.matlab': 3, 'licence.abaqus@server': 1}, {'licence.': 1})
     """
     licences: Counter[str] = Counter()
-    for part in filter(None, re.split("[,;]", text)):
+    for part in filter(None, map(str.strip, re.split("[,;]", text))):
         match = _LICENCE_OF_SLURM.fullmatch(part)
         column = f"{LICENCE}{match['name']}" if match else ""
         if match and is_job_column(column):

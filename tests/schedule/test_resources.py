@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import hpcgym
@@ -12,7 +13,7 @@ from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.report.tables import comparison
 from hpcgym.schedule.gains import who_pays
 from hpcgym.schedule.groups import metrics_by
-from hpcgym.schedule.metrics import as_shown, metric_called
+from hpcgym.schedule.metrics import Facts, as_shown, metric_called
 
 #: 2 nodes of 8 cores, 2 GPUs and as many shares of a network as anybody wants.
 MACHINE = Cluster(groups=(NodeGroup("n", 2, {"core": 8, "gpu": 2, "mem": 64, "net": ANY_NUMBER}),))
@@ -61,7 +62,11 @@ def test_names_of_metrics_are_known_and_ordered() -> None:
     gpu = metric_called("utilization_gpu-a100")
     assert gpu is not None
     assert gpu.heading == "gpu-a100 utilization (%)"
-    assert metric_called("mine") is None
+    assert metric_called("mine") is metric_called("utilization_") is None
+    fpga = metric_called("utilization_fpga")
+    assert fpga is not None
+    assert fpga.formula is not None
+    assert np.isnan(fpga.formula(Facts(simulate("lublin:jobs=9,processors=8"))))
 
 
 def test_groups_of_jobs_by_what_they_ask_for() -> None:

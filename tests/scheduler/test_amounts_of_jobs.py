@@ -287,9 +287,11 @@ def test_weights_of_amounts() -> None:
     assert billed(jobs, weights, False).tolist() == [6]
     assert billed(jobs, weights, True).tolist() == [5]
     assert billed(jobs, "mem=.25", False).tolist() == [2048]
-    for wrong in ("cpu", "energy=1", "cpu=x", "cpu=1,,", "cpu=1.2.3"):
+    for wrong in ("cpu", "energy=1", "cpu=x", "cpu=1,,", "cpu=1.2.3", "cpu=" + "9" * 400):
         with pytest.raises(HpcgymError, match="is no weight of an amount of jobs"):
             weights_of(wrong)
+    with pytest.raises(HpcgymError, match="bills more than 2,147,483,648 a second"):
+        billed(jobs, "mem=1000000", False)
 
 
 def test_what_is_charged_is_checked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from hpcgym.machine.slurm.lines import (
     several,
     things,
 )
+from hpcgym.names import of_type
 from hpcgym.units import NO_LIMIT_S
 
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
@@ -233,6 +235,25 @@ def _counts_memory(settings: Sequence[SlurmSetting], general: Mapping[str, str])
     return any("realmemory" in line.told for line in things(settings, "nodename", "nodes"))
 
 
+#: A generic resource of a type among weights of trackable resources.
+_TYPED = re.compile(r"gres/(?P<of>[^:=,]+):(?P<kind>[^=,]+)", re.IGNORECASE)
+
+
+def _of_sole_types(weights: str, sole_types: Mapping[str, str]) -> str:
+    """Return weights of trackable resources, without types of which nodes have no other.
+
+    >>> _of_sole_types("CPU=1,GRES/gpu:a100=16", {"gpu-a100": "gpu"})
+    'CPU=1,gres/gpu=16'
+    """
+    sole = {typed.casefold(): resource for typed, resource in sole_types.items()}
+
+    def without_type(match: re.Match[str]) -> str:
+        resource = sole.get(of_type(match["of"], match["kind"]).casefold())
+        return f"gres/{resource}" if resource else match[0]
+
+    return _TYPED.sub(without_type, weights)
+
+
 def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     """Return what a slurm.conf says, with the files that it includes.
 
@@ -265,6 +286,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         why = next((f": {texts[0]}" for texts in remarks.values() if texts), ", NodeName=...")
         raise HpcgymError(f"{path}: it has no nodes for jobs{why}")
     groups = nodes.groups_of(kept, remarks)
+    sole_types = nodes.sole_types(kept)
     node_names = [name for _, names in kept for name in names]
     numbers = {name: -1 for line in node_lines for name in line.names}
     numbers |= {name: number for number, name in enumerate(node_names)}
@@ -273,7 +295,10 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     cluster = Cluster(
         groups=tuple(groups),
         name=general.get("clustername") or Path(path).name,
-        partitions=tuple(_partitions(parts, numbers, sets, whole, greatest, remarks)),
+        partitions=tuple(
+            replace(partition, billing=_of_sole_types(partition.billing, sole_types))
+            for partition in _partitions(parts, numbers, sets, whole, greatest, remarks)
+        ),
     )
     others = keys.other_settings(settings, remarks)
     warn_of_file(path, remarks, HpcgymWarning)
@@ -287,6 +312,6 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         parameters=keys.parameters(general.get(keys.PARAMETERS, "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
-        sole_types=nodes.sole_types(kept),
+        sole_types=sole_types,
         others=tuple(others),
     )

@@ -407,7 +407,10 @@ def _licences(
     "licenses").
     """
     by_line = log.parsed("SubmitLine", lambda line: value_of(line, "licenses") or "", "")
-    texts = [own or of_line for own, of_line in zip(log.texts("Licenses"), by_line, strict=True)]
+    texts = [
+        of_line if own in ("", "(null)") else own
+        for own, of_line in zip(log.texts("Licenses"), by_line, strict=True)
+    ]
     known = {text: licences_in(text) for text in set(texts)}
     tracked = [own or beside for own, beside in zip(given, asked, strict=True)]
     names = {name for job in (*given, *asked) for name in job if name.startswith(LICENCE)}
