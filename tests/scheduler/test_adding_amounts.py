@@ -123,10 +123,11 @@ def test_a_reader_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     (information / "entry_points.txt").write_text("[hpcgym.readers]\nmine = reader_of_mine:Mine\n")
     (tmp_path / "jobs.mine").write_text("mine\n0 100 1 2\n1 100 1 2\n2 100 1 0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(own_code, "_USED", {})  # or later tests would say that they used it
     own_code.others.cache_clear()
     try:
         jobs = hpcgym.load_workload(str(tmp_path / "jobs.mine"))
+        result = hpcgym.simulate(jobs, quota="all:licence.matlab=3")
     finally:
         own_code.others.cache_clear()
-    result = hpcgym.simulate(jobs, quota="all:licence.matlab=3")
     assert result.start.tolist() == [0, 100, 2]
