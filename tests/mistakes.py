@@ -55,7 +55,7 @@ def why_not(
     errors: type[Exception] | tuple[type[Exception], ...] = HpcgymError,
     **options: Any,
 ) -> str:
-    """Call a function; return what its error says, and nothing if there is none."""
+    """Call a function; return what its error says, or "" where it succeeds."""
     try:
         function(*arguments, **options)
     except errors as error:

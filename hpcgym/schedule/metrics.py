@@ -540,7 +540,7 @@ def _runs_out(cluster: Cluster, resource: str) -> bool:
 
 
 def metric_called(name: str) -> Metric | None:
-    """Return the metric of a name, of :data:`METRICS` or of a resource; None: there is none."""
+    """Return the metric of a name, of :data:`METRICS` or of a resource; None if it is unknown."""
     if name.startswith(_IN_USE) and name != _IN_USE:
         return _of_resource(name.removeprefix(_IN_USE))
     return known_metrics().get(name)

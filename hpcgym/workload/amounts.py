@@ -44,7 +44,7 @@ class Amount(NamedTuple):
     asked : returns how much each job of a workload asks for, (n_jobs,) int64, at least 0.
     in_use : what is in use of it, in words, behind a number.
     from_submission : whether a job has it from its submission on; else from its start on.
-    tres : what it is called as a trackable resource of Slurm; "" if it is none.
+    tres : its name among the trackable resources of Slurm; "": Slurm tracks no such resource.
     column : of jobs, into which dumps of sacct are read where they tell that resource; "": none.
     """
 
@@ -96,10 +96,9 @@ def _of_nodes(workload: Workload) -> Ints:
     ------
     HpcgymError : a job of which neither tells it.
     """
-    units = units_and_demands(workload)[0]
+    units, known = units_and_demands(workload)[0], workload.columns[NODES]
     one_each = (units == 1) | (workload.columns[UNITS_PER_NODE] == 1)
-    nodes: Ints = np.where(one_each, units, workload.columns[NODES])
-    nodes = np.where(workload.columns[NODES] >= 0, workload.columns[NODES], nodes)
+    nodes: Ints = np.where((known < 0) & one_each, units, known)
     if (nodes < 0).any():
         job = int((nodes < 0).argmax())
         count = so_many(int(np.count_nonzero(nodes < 0)), len(workload))

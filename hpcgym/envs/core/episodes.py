@@ -231,7 +231,7 @@ class Episodes:
         slices = self._cut if self._warm is None else self._warm[1]
         return [self._around_of(episode) for episode in slices]
 
-    @property
+    @cached_property
     def _cut(self) -> list[Episode]:
         """The same without what is around them."""
         if self.kind == "windows":

@@ -173,8 +173,8 @@ class SlurmConf:
     parameters : ``SchedulerParameters``, lower case name -> value, "" of those that are only named.
     preempt_modes, grace_times : ``PreemptMode`` and ``GraceTime`` of the partitions that have
         their own, by name.
-    sole_types : types that all of a resource are of, which so is none by itself: ``gpu-a100`` ->
-        ``gpu``.
+    sole_types : type -> its resource, where nodes have no other type of it: ``gpu-a100`` ->
+        ``gpu``. Such a type is no resource by itself.
     others : settings that are not of the machine; a scheduler may go by them.
     """
 
