@@ -22,6 +22,7 @@ from hpcgym.names import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
 from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem
+from hpcgym.workload.columns import distinct
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -188,8 +189,8 @@ class Quota:
             within &= workload.columns[ARRAY] >= 0
         group = np.zeros(n, np.int64)
         for column in self.each:  # by rows of keys together it would take ten times as long
-            values, number = np.unique(workload.columns[COLUMNS[column]], return_inverse=True)
-            _, group = np.unique(group * len(values) + number, return_inverse=True)
+            values, number = distinct(workload.columns[COLUMNS[column]])
+            _, group = distinct(group * len(values) + number)
         return np.where(within, group, -1)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ from hpcgym.scheduler.policies.features import STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.checks import check_jobs
-from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.columns import MAX_TIME, distinct
 from hpcgym.workload.model import Workload
 
 _NOBODY = np.zeros(0, np.int64)
@@ -250,14 +250,14 @@ def prepare(
         predicted = predicted * units.ticks  # before the run times, which they may be
     of_users = STATE_OF_USERS & (scheduler.state | agent.sees)
     knows_users = predicts or last or rules.get("tested_of_user") or of_users
-    users, n_users = numbered(workload.user_id) if knows_users else (_NOBODY, 0)
+    known, users = distinct(workload.user_id) if knows_users else (_NOBODY, _NOBODY)
     jobs["processors"] = units.widths
     for name in ("submit", "run", "requested"):
         jobs[name] *= units.ticks
     orders_told = first, second
     return EngineInput(
         jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, users,
-        n_users, restrictions,
+        len(known), restrictions,
     )  # fmt: skip
 
 
@@ -347,9 +347,3 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
         "at_events": slurm.default_queue_depth + 1,  # as Slurm counts
         "all_every": slurm.sched_interval,
     }
-
-
-def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Return each job's user as a number from 0, and how many numbers there are."""
-    distinct, numbered = np.unique(user_id, return_inverse=True)
-    return numbered.astype(np.int64), distinct.size

@@ -34,10 +34,10 @@ from hpcgym.scheduler.estimates.learning import (
     told_of_learning,
     two_estimates,
 )
-from hpcgym.simulation.prepare import EngineInput, job_records, numbered
+from hpcgym.simulation.prepare import EngineInput, job_records
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.codes import code_names
-from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.columns import MAX_TIME, distinct, first_of_each
 from hpcgym.workload.extracts import joined, last_of_users, past_jobs, recorded_run_time
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Learning:
     ) -> None:
         self._workload, users = workload, told.users
         # rows of users in the memory, and of classes in the ratios
-        rows, first = np.unique(users, return_index=True)
+        rows, first = first_of_each(users)
         self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
         self._estimates = in_words(scheduler)
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
@@ -123,8 +123,8 @@ class Learning:
     def learned(self) -> Learned:
         """What has been learned up to now."""
         learner, before = self.learner, self._before
-        memory = {user: learner.memory[row].copy() for user, row in self._memory_rows.items()}
-        ratios = {key: learner.ratios[row].copy() for key, row in self._ratio_rows.items()}
+        memory = _rows(self._memory_rows, learner.memory)
+        ratios = _rows(self._ratio_rows, learner.ratios)
         return Learned(
             self._estimates,
             memory if before is None else {**before.memory, **memory},
@@ -211,6 +211,12 @@ class Learning:
         self.learner.model_sums[...] = learned["sums"].reshape(2, 2)
 
 
+def _rows(places: Mapping[Any, int], table: NDArray[np.float64]) -> dict[Any, NDArray[np.float64]]:
+    """Return copies of the rows of a table, by what stands in them."""
+    copied = table[np.fromiter(places.values(), np.int64, len(places))]
+    return dict(zip(places, copied, strict=True))
+
+
 def _ratio_rows(
     workload: Workload, users: Mapping[int, int], estimators: Estimators, n_users: int
 ) -> dict[tuple[int, ...], int]:
@@ -219,7 +225,7 @@ def _ratio_rows(
         return {}
     rows: dict[tuple[int, ...], int] = {(): 0}
     rows.update({(user,): 1 + row for user, row in users.items()})
-    numbers, first = np.unique(estimators.classes, return_index=True)
+    numbers, first = first_of_each(estimators.classes)
     ids, widths = workload.user_id[first], workload.requested_processors[first]
     for user, width, number in zip(ids.tolist(), widths.tolist(), numbers.tolist(), strict=True):
         rows[user, width] = 1 + n_users + number
@@ -397,11 +403,11 @@ def _learn_log(
     check_jobs(past, max(past.processors, int(past.requested_processors.max(initial=1))))
     jobs = job_records(both)
     jobs["run"][~ended] = MAX_TIME  # they run on
-    users, n_users = numbered(both.user_id)
+    known, users = distinct(both.user_id)
     predicted = np.zeros(len(both), np.int64)
     engine_input = EngineInput(
         jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1},
-        predicted=predicted, users=users, n_users=n_users,
+        predicted=predicted, users=users, n_users=len(known),
     )  # fmt: skip
     learning = Learning(both, scheduler, engine_input)
     learns = told_of_learning(learning.estimators, learning.learner)

@@ -2,6 +2,7 @@
 // expressions. Each exists only if the rules need it. A copy is independent.
 #pragma once
 #include <optional>
+#include <utility>
 
 #include "learner.hpp"
 #include "program.hpp"
@@ -16,6 +17,7 @@ class Answers {
   std::vector<double> waiting_;   // [s] their waits
   State state_;
   bool sees_state_ = false;
+  bool puts_off_ = false, is_due_ = false;
 
  public:
   std::optional<Learner> learner;
@@ -53,6 +55,22 @@ class Answers {
     if (shares) shares->begin(s);
     express(s);
   }
+  // Whether scores are worked out when a pass needs a head, and not before each. Nobody may look at
+  // them meanwhile.
+  bool puts_off() const { return puts_off_; }
+  template <class S>
+  void put_off(S& s, bool unwatched) {
+    const Rules& r = model_->rules;
+    puts_off_ = unwatched && (programs_[0] || programs_[1]) && r.primary == Order::scored && !shares &&
+                !r.asks && !r.starts && !r.asks_within() && !r.managed && !model_->outages &&
+                !model_->arrivals.moves && model_->stops.n_groups() == 0;
+    if (!puts_off_) catch_up(s);
+  }
+  // Work out the scores that were put off.
+  template <class S>
+  void catch_up(S& s) {
+    if (std::exchange(is_due_, false)) express_now(s);
+  }
   // Set the weights of the primary order, divided by the sum of their sizes; effective at once.
   template <class S>
   void weigh(S& s, const double* given) {
@@ -87,6 +105,11 @@ class Answers {
   template <class S>
   void express(S& s) {
     if (!programs_[0] && !programs_[1]) return;
+    is_due_ = puts_off_;
+    if (!is_due_) express_now(s);
+  }
+  template <class S>
+  void express_now(S& s) {
     list(s);
     s.interrupts.look(static_cast<i64>(jobs_.size() / 16));
     for (std::size_t half = 0; half < 2; ++half)

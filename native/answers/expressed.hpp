@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "program.hpp"
@@ -34,8 +35,10 @@ class Expressed {
   // Set the jobs of a simulation; the row of its first job is `first`.
   template <class S>
   void look(S& s, std::span<const i64> jobs, i64 first) {
-    for (Expression& each : told_) each.move(first - first_);
-    first_ = first;
+    if (const i64 by = first - std::exchange(first_, first); by != 0) {
+      for (Expression& each : told_) each.move(by);
+      for (Program& each : programs_) each.moved();
+    }
     jobs_.assign(jobs.begin(), jobs.end());
     waiting_.resize(jobs_.size());
     double* waiting = waiting_.data();

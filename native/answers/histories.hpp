@@ -20,7 +20,12 @@ class Histories {
     if (model.n_users > 0) columns_ = memory.size() / index(model.n_users);
   }
 
-  void keep(Archive& a) { a(memory, ratios); }
+  // Begin with what was learned from other jobs.
+  void know(const std::vector<double>& of_users, const std::vector<double>& of_ratios) {
+    memory = of_users, ratios = of_ratios;
+    typical_.clear();
+  }
+  void keep(Archive& a) { a(memory, ratios), typical_.clear(); }
   double processors(i64 j) const {
     const Learning& rules = *model_->learning;
     return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);
@@ -102,8 +107,12 @@ class Histories {
   static constexpr double decay = 0.95;  // factor of older jobs for each new one of the class
   static constexpr double prior = 1;     // weight of the wider class, in jobs
 
+  struct Typical {  // ratio of a class, and of how many ended jobs
+    double n_ended = -1, ratio = 0;
+  };
   const Model* model_;
   std::size_t columns_ = 0;
+  std::vector<Typical> typical_;  // by class, as far as asked for
 
   double* row_of(i64 j) { return &memory[index(model_->users[j]) * columns_]; }
   double* ratios_of_user(i64 j) { return &ratios[2 * index(1 + model_->users[j])]; }
@@ -113,8 +122,12 @@ class Histories {
   // The geometric mean of run time / requested time. While a user has few ended jobs, that of all
   // jobs counts for it, and that of the user for the class; the last two are averaged.
   double typical_ratio(i64 j) {
+    if (typical_.empty()) typical_.resize(ratios.size() / 2);
+    Typical& typical = typical_[index(model_->learning->classes[j])];
+    if (typical.n_ended == ratios[0]) return typical.ratio;
     const double user = shrunk(ratios_of_user(j), ratios[1] / std::max(ratios[0], 1.0));
-    return std::exp((user + shrunk(ratios_of_class(j), user)) / 2.0);
+    typical = {ratios[0], std::exp((user + shrunk(ratios_of_class(j), user)) / 2.0)};
+    return typical.ratio;
   }
   // The mean logarithm of a class, with `wider` as the prior.
   static double shrunk(const double* row, double wider) {

@@ -44,7 +44,7 @@ class Learner {
   // Begin with what was learned from other jobs.
   void know(const std::vector<double>& memory, const std::vector<double>& ratios,
             const std::array<std::vector<double>, 2>& terms, const std::array<double, 4>& sums) {
-    histories.memory = memory, histories.ratios = ratios;
+    histories.know(memory, ratios);
     for (std::size_t k = 0; k < 2; ++k) {
       regressions[k].terms = terms[k];
       regressions[k].norm = sums[2 * k], regressions[k].steps = sums[2 * k + 1];
@@ -189,6 +189,7 @@ class Learner {
   Seen now_{};
   std::array<double, 2> answers_{};  // [s] for the job in question
   std::vector<double> knows_;  // by job: number of its user's ends at its last prediction
+  std::size_t renewed_at_ = static_cast<std::size_t>(-1);  // `n_learned` at the last renewal
 
   const Learning& rules() const { return *model_->learning; }
   Predicts kind(std::size_t which) const { return rules().estimators[which].kind; }
@@ -216,6 +217,10 @@ class Learner {
     if (kind(for_ordering) == Predicts::outside) return false;
     if (s.arrivals) predict_coming(s, ranked);
     if (kind(for_ordering) == Predicts::beforehand) return true;  // the renewal is for other scores
+    // after the last ends all waiting jobs know of them, unless jobs wait again or come otherwise
+    const bool is_known = renewed_at_ == n_learned && !s.outages && !s.stops && !s.arrivals;
+    renewed_at_ = n_learned;
+    if (is_known) return true;
     for (const i64 j : concerned(s)) {
       s.interrupts.look();
       consider(s, j);

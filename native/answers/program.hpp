@@ -1,8 +1,13 @@
 // Scores by expressions, recomputed before each pass for all waiting jobs: a small stack machine in
 // double precision. Squares and cubes are products; logarithms, roots and other powers are those of
 // the C library, as in Python.
+//
+// What depends on the job alone is worked out when it first waits, and when its prediction has
+// changed; what is the same for all jobs, once for a pass. The operations are those of the
+// expression in their order, so the scores are the same to the bit.
 #pragma once
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "../core/features.hpp"
@@ -12,7 +17,7 @@ namespace hpc {
 
 class Program {
  public:
-  explicit Program(const Expression& told) : told_(&told) {}
+  explicit Program(const Expression& told) : told_(&told) { take_apart(); }
 
   // Why steps are invalid; nullptr if they are valid. There are as many numbers as codes.
   static const char* refusal(const Expression& told) {
@@ -27,7 +32,7 @@ class Program {
       if (code == column && !is_below(told.columns.size())) return "numbers: there is no such column";
       if (code == state && !is_below(State::n_names)) return "numbers: there is no such state";
       if (code == weight && !is_below(told.codes.size())) return "numbers: there is no such weight";
-      const std::size_t taken = code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
+      const std::size_t taken = n_taken(code);
       if (depth < taken) return "codes: an operation takes more values than there are";
       depth += 1 - taken;
     }
@@ -59,33 +64,16 @@ class Program {
   // as 0. Valid until the next call.
   const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
                           const i64* times, const State& now, const std::vector<double>& weights = {}) {
-    const std::size_t n = n_ = jobs.size();
-    stack_.resize(n * told_->codes.size());
-    std::size_t depth = 0;
-    double* top = stack_.data();  // the top value of each job, behind the values below it
-    for (std::size_t k = 0; k < told_->codes.size(); ++k) {
-      const i64 code = told_->codes[k];
-      if (code < negative) {
-        top = stack_.data() + n * depth++;  // without jobs there is no first element
-        if (code == state) show(now.values(static_cast<std::size_t>(told_->numbers[k])), top);
-        else if (code == weight) {
-          const auto place = static_cast<std::size_t>(told_->numbers[k]);
-          std::fill(top, top + n, place < weights.size() ? weights[place] : 0.0);
-        } else push(code, told_->numbers[k], jobs, waiting, times, top);
-      } else if (code < add) {
-        of_one(code, top);
-      } else if (code < choice) {
-        --depth, top -= n;
-        of_two(code, top);
-      } else {
-        depth -= 2, top -= 2 * n;
-        for (std::size_t i = 0; i < n; ++i) top[i] = top[i] != 0 ? top[n + i] : top[2 * n + i];
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i)
-      if (top[i] != top[i]) top[i] = -inf;
-    return top;
+    const Look look{jobs, waiting, times, now, weights};
+    keep(look);
+    for (std::size_t k = 0; k < of_pass_.size(); ++k) shared_[k] = *run(of_pass_[k], 1, look);
+    double* values = run(steps_, jobs.size(), look);
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if (values[i] != values[i]) values[i] = -inf;
+    return values;
   }
+  // The rows of the expression have moved to other jobs.
+  void moved() { kept_ = {}; }
 
   // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
   // or three from the top of the stack and leave one. Usage is added by accounts.
@@ -98,33 +86,173 @@ class Program {
   };
 
  private:
-  const Expression* told_;
-  std::vector<double> stack_;  // each level has one value for each job: steps go over all jobs
-  std::size_t n_ = 0;          // jobs
+  struct Step {
+    i64 code;
+    double number;
+  };
+  using Steps = std::vector<Step>;
+  struct Look {  // what values are worked out from
+    const std::vector<i64>& jobs;
+    const std::vector<double>& waiting;
+    const i64* times;
+    const State& now;
+    const std::vector<double>& weights;
+  };
+  // Values of parts by job, from a first one on, and the run times that they are of. A copy begins
+  // without any.
+  struct Kept {
+    i64 first = 0;
+    std::vector<i64> times;
+    std::vector<double> values;
 
-  void show(const std::vector<double>& values, double* top) const {
-    if (values.size() == 1) std::fill(top, top + n_, values[0]);
-    else std::copy(values.begin(), values.end(), top);
+    Kept() = default;
+    Kept(const Kept&) {}
+    Kept& operator=(const Kept&) { return first = 0, times.clear(), values.clear(), *this; }
+  };
+  // A step of what is left: the value of a part, of the job or of the pass.
+  static constexpr i64 of_job = choice + 1, of_pass = choice + 2;
+  static constexpr i64 unknown = std::numeric_limits<i64>::min();
+
+  const Expression* told_;
+  Steps steps_;                  // of what is left of the expression
+  std::vector<Steps> of_job_, of_pass_;
+  Kept kept_;
+  std::vector<double> shared_;  // by part of the pass
+  std::vector<i64> renewed_;    // jobs whose parts are not known
+  std::vector<double> stack_;   // each level has one value for each job: steps go over all jobs
+  std::size_t n_ = 0;           // jobs
+
+  // What a value depends on, as bits.
+  enum Depends : int { on_nothing = 0, on_job = 1, on_pass = 2, on_both = 3 };
+
+  static Depends depends(i64 code, double number_) {
+    if (code == feature) {
+      const auto how = waiting_of(static_cast<Feature>(static_cast<i64>(number_)));
+      return how == Waiting::not_at_all ? on_job : on_both;
+    }
+    if (code == column) return on_job;
+    if (code == state) return static_cast<std::size_t>(number_) < State::fits ? on_pass : on_both;
+    return code == weight ? on_pass : code == wait ? on_both : on_nothing;
   }
-  void push(i64 code, double number_, const std::vector<i64>& jobs,
-            const std::vector<double>& waiting, const i64* times, double* top) const {
-    if (code == number) {
-      std::fill(top, top + n_, number_);
-    } else if (code == wait) {
-      std::copy(waiting.begin(), waiting.end(), top);
-    } else if (code == column) {
-      const double* values = told_->columns[static_cast<std::size_t>(number_)];
-      for (std::size_t i = 0; i < n_; ++i) top[i] = values[jobs[i]];
-    } else {
-      const auto which = static_cast<Feature>(static_cast<i64>(number_));
-      const double *since_first = told_->columns[0], *processors = told_->columns[1];
-      for (std::size_t i = 0; i < n_; ++i) {
-        const i64 j = jobs[i];
-        const JobNumbers job{since_first[j], static_cast<double>(times[j]), processors[j]};
-        top[i] = static_of(which, job);
-        if (which == Feature::expansion) top[i] += waiting[i] / job.requested;
-        if (which == Feature::unicef) top[i] += waiting[i] / serial_patience(job);
+  static std::size_t n_taken(i64 code) {
+    return code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
+  }
+  // Take the expression apart: into the greatest parts that depend on the job or the pass alone, and
+  // what is left.
+  void take_apart() {
+    struct Value {  // of the stack: where its steps begin, and its own steps in what is left
+      std::size_t first;
+      Depends depends;
+      Steps left;
+    };
+    std::vector<Value> values;
+    for (std::size_t k = 0; k < told_->codes.size(); ++k) {
+      const Step step{told_->codes[k], told_->numbers[k]};
+      const auto begin = values.end() - static_cast<std::ptrdiff_t>(n_taken(step.code));
+      Value value{begin == values.end() ? k : begin->first, depends(step.code, step.number), {}};
+      for (auto of = begin; of != values.end(); ++of)
+        value.depends = static_cast<Depends>(value.depends | of->depends);
+      if (value.depends == on_both) {
+        std::size_t last = k;
+        for (auto of = values.end(); of != begin; last = of->first)
+          if (--of; of->depends != on_both) of->left = {part(*of, last)};
+        for (auto of = begin; of != values.end(); ++of)
+          value.left.insert(value.left.end(), of->left.begin(), of->left.end());
+        value.left.push_back(step);
       }
+      values.erase(begin, values.end());
+      values.push_back(std::move(value));
+    }
+    if (values.empty()) return;
+    const Value& whole = values.front();
+    steps_ = whole.depends == on_both ? whole.left : Steps{part(whole, told_->codes.size())};
+    shared_.resize(of_pass_.size());
+  }
+  // A step in place of a value whose steps end before `last`.
+  template <class V>
+  Step part(const V& value, std::size_t last) {
+    const bool of_jobs = value.depends == on_job;
+    std::vector<Steps>& parts = of_jobs ? of_job_ : of_pass_;
+    Steps& own = parts.emplace_back();
+    for (std::size_t k = value.first; k < last; ++k) own.push_back({told_->codes[k], told_->numbers[k]});
+    return {of_jobs ? of_job : of_pass, static_cast<double>(parts.size() - 1)};
+  }
+  // Work out the parts of jobs that are not known, or are of other run times.
+  void keep(const Look& look) {
+    if (of_job_.empty()) return;
+    const auto time_of = [&](i64 j) { return look.times ? look.times[j] : 0; };
+    renewed_.clear();
+    if (look.jobs.empty()) return;
+    const auto [least, most] = std::ranges::minmax(look.jobs);
+    if (kept_.times.empty() || least < kept_.first) kept_ = {}, kept_.first = least;
+    if (const auto n = index(most - kept_.first) + 1; n > kept_.times.size()) {
+      kept_.times.resize(n + n / 2, unknown);
+      kept_.values.resize(kept_.times.size() * of_job_.size());
+    }
+    for (const i64 j : look.jobs)
+      if (i64& time = kept_.times[index(j - kept_.first)]; time != time_of(j)) {
+        time = time_of(j);
+        renewed_.push_back(j);
+      }
+    if (renewed_.empty()) return;
+    const Look of_renewed{renewed_, look.waiting, look.times, look.now, look.weights};
+    for (std::size_t k = 0; k < of_job_.size(); ++k) {
+      const double* values = run(of_job_[k], renewed_.size(), of_renewed);
+      for (const i64 j : renewed_) kept_.values[place_of(j) + k] = *values++;
+    }
+  }
+  std::size_t place_of(i64 j) const { return index(j - kept_.first) * of_job_.size(); }
+  // The values of some steps for n jobs. Valid until the next call.
+  double* run(const Steps& steps, std::size_t n, const Look& look) {
+    n_ = n;
+    if (stack_.size() < n * steps.size()) stack_.resize(n * steps.size());
+    std::size_t depth = 0;
+    double* top = stack_.data();  // the top value of each job, behind the values below it
+    for (const auto& [code, number_] : steps) {
+      if (code > choice || code < negative) {
+        top = stack_.data() + n * depth++;  // without jobs there is no first element
+        push(code, number_, look, top);
+      } else if (code < add) {
+        of_one(code, top);
+      } else if (code < choice) {
+        --depth, top -= n;
+        of_two(code, top);
+      } else {
+        depth -= 2, top -= 2 * n;
+        for (std::size_t i = 0; i < n; ++i) top[i] = top[i] != 0 ? top[n + i] : top[2 * n + i];
+      }
+    }
+    return top;
+  }
+  void push(i64 code, double number_, const Look& look, double* top) const {
+    const auto which = static_cast<std::size_t>(number_);
+    const auto all = [&](double value) { std::fill(top, top + n_, value); };
+    if (code == number) return all(number_);
+    if (code == of_pass) return all(shared_[which]);
+    if (code == weight) return all(which < look.weights.size() ? look.weights[which] : 0.0);
+    if (code == state) {
+      const std::vector<double>& values = look.now.values(which);
+      if (values.size() == 1) all(values[0]);
+      else std::copy(values.begin(), values.end(), top);
+    } else if (code == wait) {
+      std::copy(look.waiting.begin(), look.waiting.end(), top);
+    } else if (code == of_job) {
+      for (std::size_t i = 0; i < n_; ++i) top[i] = kept_.values[place_of(look.jobs[i]) + which];
+    } else if (code == column) {
+      const double* values = told_->columns[which];
+      for (std::size_t i = 0; i < n_; ++i) top[i] = values[look.jobs[i]];
+    } else {
+      push_feature(static_cast<Feature>(which), look, top);
+    }
+  }
+  void push_feature(Feature which, const Look& look, double* top) const {
+    const double *since_first = told_->columns[0], *processors = told_->columns[1];
+    for (std::size_t i = 0; i < n_; ++i) {
+      const i64 j = look.jobs[i];
+      const JobNumbers job{since_first[j], static_cast<double>(look.times[j]), processors[j]};
+      top[i] = static_of(which, job);
+      if (which == Feature::expansion) top[i] += look.waiting[i] / job.requested;
+      if (which == Feature::unicef) top[i] += look.waiting[i] / serial_patience(job);
     }
   }
   template <class F>

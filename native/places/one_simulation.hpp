@@ -88,6 +88,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   i64 advance(i64 until, i64 passes) {
     i64 done = 0;
     is_half_done_ = true;
+    this->go_unwatched(until == forever && passes == forever);
     while (!asks_ && done < passes) {
       if (sim_.interrupts.has_read()) look_between_passes();
       if (next_pass(until)) {

@@ -14,6 +14,7 @@
 // blocked head, one by one, or ends the pass; or each start is proposed to it, and a job that it
 // puts off is barred for the rest of the pass, as if it did not wait, and has no reservation.
 #pragma once
+#include <type_traits>
 #include <utility>
 
 #include "../core/line.hpp"
@@ -21,14 +22,20 @@
 
 namespace hpc {
 
-template <Machine M>
+struct NothingPutOff {
+  void operator()() const {}
+};
+
+// `Scores`: called before the queue is looked at in order, for scores that were put off until then.
+template <Machine M, class Scores = NothingPutOff>
 class Easy {
  protected:
   Simulator<M>& s;
   i64 leaving = 0;  // units of jobs predicted to end now, in passes per event
+  Scores catch_up;
 
  public:
-  explicit Easy(Simulator<M>& simulator) : s(simulator) {}
+  explicit Easy(Simulator<M>& simulator, Scores scores = {}) : s(simulator), catch_up(scores) {}
 
   void pass() {
     const Rules& r = s.rules();
@@ -100,6 +107,7 @@ class Easy {
   // Start heads while they fit, then backfill behind the first head that does not.
   void serve_queue() {
     if (is_over()) return;
+    if (s.queue.jobs.size() > 1) catch_up();
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
       head = first();
@@ -221,8 +229,9 @@ class Easy {
     return true;
   }
   bool none_can_start() {
-    // whether a question is asked must not depend on bounds
-    if (selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
+    // whether a question is asked must not depend on bounds, and scores cost more than bounds
+    constexpr bool repairs = !std::is_same_v<Scores, NothingPutOff>;
+    if (repairs || selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
     if (M::alike && !s.rules().holds) return false;
     bool none = true;
     s.queue.jobs.each([&](const Entry& e) { none = none && !s.could_start(e.job, room()); });

@@ -40,6 +40,11 @@ struct Scheduled {
   // Go to the next pass, at `until` [s] or before; return whether there is one. Otherwise something
   // is asked for, or nothing happens until then.
   bool next_pass(i64 until) { return sim_.next_pass(until); }
+  // Whether nobody looks at the simulation before it asks or ends.
+  void go_unwatched(bool unwatched) {
+    if constexpr (!Shareable<M>)
+      answers_.put_off(sim_, unwatched && !planned_ && !conservative_);
+  }
   void pass() {
     serve();
     if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
@@ -57,7 +62,12 @@ struct Scheduled {
       if (conservative_) return conservative_->pass(sim_);
     }
     if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
-    else Easy<M>(sim_).pass();
+    else pass_of_easy();
+  }
+  void pass_of_easy() {
+    if (!answers_.puts_off()) return Easy<M>(sim_).pass();
+    const auto catch_up = [this] { answers_.catch_up(sim_); };
+    Easy<M, decltype(catch_up)>(sim_, catch_up).pass();
   }
   // Let jobs come that are due by the schedule; return whether the strategy runs the pass.
   bool begins() {

@@ -14,6 +14,7 @@ from hpcgym.scheduler import allocations
 from hpcgym.scheduler.estimates import by_name
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
+from hpcgym.workload.columns import distinct
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
@@ -219,10 +220,9 @@ def _classes(
     """Return a number from 0 for each user and number of processors, (n_jobs,) or (0,)."""
     if not any(spec.by_class for spec in specs):
         return np.zeros(0, np.int64)
-    widths = np.unique(processors, return_inverse=True)[1]
+    widths = distinct(processors)[1]
     together = users * (int(widths.max(initial=0)) + 1) + widths
-    numbers: NDArray[np.int64] = np.unique(together, return_inverse=True)[1].astype(np.int64)
-    return numbers
+    return distinct(together)[1]
 
 
 def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> LearnedState:
