@@ -183,8 +183,10 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
         return known.astype(np.int64), place.astype(np.int64)
     there = np.zeros(width, np.bool_)
     there[values - least] = True
-    places = np.cumsum(there) - 1
-    return np.flatnonzero(there) + least, places[values - least]
+    known = np.flatnonzero(there)
+    places = np.empty(width, np.int64)
+    places[known] = np.arange(len(known))
+    return known + least, places[values - least]
 
 
 def first_of_each(numbers: Ints) -> tuple[Ints, Ints]:

@@ -62,7 +62,7 @@ class Answers {
   void put_off(S& s, bool unwatched) {
     const Rules& r = model_->rules;
     puts_off_ = unwatched && (programs_[0] || programs_[1]) && r.primary == Order::scored && !shares &&
-                !r.asks && !r.starts && !r.asks_within() && !r.managed && !model_->outages &&
+                r.renews == Renews::each_time && !r.asks && !r.starts && !r.asks_within() && !r.managed && !model_->outages &&
                 !model_->arrivals.moves && model_->stops.n_groups() == 0;
     if (!puts_off_) catch_up(s);
   }
@@ -105,13 +105,14 @@ class Answers {
   template <class S>
   void express(S& s) {
     if (!programs_[0] && !programs_[1]) return;
+    s.interrupts.look(s.queue.jobs.size() / 16);
+    s.queue.listed.clear();
     is_due_ = puts_off_;
     if (!is_due_) express_now(s);
   }
   template <class S>
   void express_now(S& s) {
     list(s);
-    s.interrupts.look(static_cast<i64>(jobs_.size() / 16));
     for (std::size_t half = 0; half < 2; ++half)
       if (programs_[half]) express(s, half);
     s.queue.forget_bounds();
@@ -121,6 +122,7 @@ class Answers {
     const bool learned = learner && !learner->ordered_by.empty();
     const i64* times = learned ? learner->ordered_by.data() : model_->expressions[half].times;
     const double* values = programs_[half]->values_of(jobs_, waiting_, times, state_, weights);
+    if (half == 0 && puts_off_ && !s.bars_some()) return s.queue.listed.list(jobs_, values);
     for (const i64 j : jobs_) {
       double value = *values++;
       if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
@@ -130,21 +132,17 @@ class Answers {
   // List the jobs that get scores, and read the state for them.
   template <class S>
   void list(S& s) {
-    const auto ticks = static_cast<double>(model_->ticks);
-    jobs_.clear(), waiting_.clear();
-    const auto note_at = [&](i64 j, i64 submit) {
-      jobs_.push_back(j);
-      waiting_.push_back(static_cast<double>(s.time - submit) / ticks);
-    };
-    const auto note = [&](i64 j) { note_at(j, s.job(j).submit); };
+    jobs_.clear();
+    const auto note = [&](i64 j) { jobs_.push_back(j); };
     s.queue.jobs.each([&](const Entry& e) { note(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
     std::vector<i64> line;
     if (sees_state_) line = jobs_;
     // running jobs may wait again in the next pass
     if (s.stops) s.each_running_job([&](const Entry& e) { note(e.job); });
+    note_waits(s);
     if (s.arrivals)
-      for (const i64 j : s.arrivals->line_up(s.time, s.log)) note_at(j, s.time);
+      for (const i64 j : s.arrivals->line_up(s.time, s.log)) note(j), waiting_.push_back(0.0);
     if (!sees_state_) return;
     if (s.arrivals) {
       const bool one = s.rules().passes == Passes::per_event;
@@ -152,6 +150,14 @@ class Answers {
     }
     const auto& [first, second] = model_->expressions;
     state_.read(s, jobs_, waiting_, line, first.codes.empty() ? second.clock : first.clock);
+  }
+  template <class S>
+  void note_waits(const S& s) {
+    waiting_.resize(jobs_.size());
+    double* waiting = waiting_.data();
+    for (const i64 j : jobs_) *waiting++ = static_cast<double>(s.time - s.job(j).submit);
+    if (model_->ticks == 1) return;
+    for (double& each : waiting_) each /= static_cast<double>(model_->ticks);
   }
 };
 

@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "../core/features.hpp"
@@ -119,7 +120,15 @@ class Program {
   Kept kept_;
   std::vector<double> shared_;  // by part of the pass
   std::vector<i64> renewed_;    // jobs whose parts are not known
-  std::vector<double> stack_;   // each level has one value for each job: steps go over all jobs
+  struct Level {  // of the stack: a value for each job, or the same for all
+    double* values;
+    bool is_same = false;
+    double same = 0;
+
+    explicit Level(double* of_jobs) : values(of_jobs) {}
+  };
+  std::vector<double> stack_;   // steps go over all jobs
+  std::vector<Level> levels_;
   std::size_t n_ = 0;           // jobs
 
   // What a value depends on, as bits.
@@ -206,43 +215,54 @@ class Program {
   double* run(const Steps& steps, std::size_t n, const Look& look) {
     n_ = n;
     if (stack_.size() < n * steps.size()) stack_.resize(n * steps.size());
-    std::size_t depth = 0;
-    double* top = stack_.data();  // the top value of each job, behind the values below it
+    levels_.clear();
     for (const auto& [code, number_] : steps) {
       if (code > choice || code < negative) {
-        top = stack_.data() + n * depth++;  // without jobs there is no first element
-        push(code, number_, look, top);
+        levels_.emplace_back(stack_.data() + n * levels_.size());
+        push(code, number_, look, levels_.back());
       } else if (code < add) {
-        of_one(code, top);
+        of_one(code);
       } else if (code < choice) {
-        --depth, top -= n;
-        of_two(code, top);
+        of_two(code);
+        levels_.pop_back();
       } else {
-        depth -= 2, top -= 2 * n;
-        for (std::size_t i = 0; i < n; ++i) top[i] = top[i] != 0 ? top[n + i] : top[2 * n + i];
+        choose();
       }
     }
-    return top;
+    return spread(levels_.back());
   }
-  void push(i64 code, double number_, const Look& look, double* top) const {
+  // The first of three values says whether it is the second or the third.
+  void choose() {
+    const double* otherwise = spread(levels_.back());
+    levels_.pop_back();
+    const double* chosen = spread(levels_.back());
+    levels_.pop_back();
+    double* value = spread(levels_.back());
+    for (std::size_t i = 0; i < n_; ++i) value[i] = value[i] != 0 ? chosen[i] : otherwise[i];
+  }
+  double* spread(Level& level) const {
+    if (std::exchange(level.is_same, false)) std::fill(level.values, level.values + n_, level.same);
+    return level.values;
+  }
+  void push(i64 code, double number_, const Look& look, Level& top) const {
     const auto which = static_cast<std::size_t>(number_);
-    const auto all = [&](double value) { std::fill(top, top + n_, value); };
+    const auto all = [&](double value) { top.is_same = true, top.same = value; };
     if (code == number) return all(number_);
     if (code == of_pass) return all(shared_[which]);
     if (code == weight) return all(which < look.weights.size() ? look.weights[which] : 0.0);
+    double* values = top.values;
     if (code == state) {
-      const std::vector<double>& values = look.now.values(which);
-      if (values.size() == 1) all(values[0]);
-      else std::copy(values.begin(), values.end(), top);
+      const std::vector<double>& of_state = look.now.values(which);
+      if (of_state.size() == 1) all(of_state[0]);
+      else std::copy(of_state.begin(), of_state.end(), values);
     } else if (code == wait) {
-      std::copy(look.waiting.begin(), look.waiting.end(), top);
+      std::copy(look.waiting.begin(), look.waiting.end(), values);
     } else if (code == of_job) {
-      for (std::size_t i = 0; i < n_; ++i) top[i] = kept_.values[place_of(look.jobs[i]) + which];
+      for (const i64 j : look.jobs) *values++ = kept_.values[place_of(j) + which];
     } else if (code == column) {
-      const double* values = told_->columns[which];
-      for (std::size_t i = 0; i < n_; ++i) top[i] = values[look.jobs[i]];
+      for (const i64 j : look.jobs) *values++ = told_->columns[which][j];
     } else {
-      push_feature(static_cast<Feature>(which), look, top);
+      push_feature(static_cast<Feature>(which), look, values);
     }
   }
   void push_feature(Feature which, const Look& look, double* top) const {
@@ -256,48 +276,61 @@ class Program {
     }
   }
   template <class F>
-  void each(double* top, F f) const {
-    for (std::size_t i = 0; i < n_; ++i) top[i] = f(top[i]);
+  void each(F f) {
+    Level& top = levels_.back();
+    if (top.is_same) top.same = f(top.same);
+    else for (std::size_t i = 0; i < n_; ++i) top.values[i] = f(top.values[i]);
   }
   template <class F>
-  void pairs(double* top, F f) const {
-    for (std::size_t i = 0; i < n_; ++i) top[i] = f(top[i], top[n_ + i]);
-  }
-  void of_one(i64 code, double* top) const {
-    switch (code) {
-      case negative: return each(top, [](double a) { return -a; });
-      case not_: return each(top, [](double a) { return a == 0 ? 1.0 : 0.0; });
-      case log: return each(top, [](double a) { return std::log(a); });
-      case log2: return each(top, [](double a) { return std::log2(a); });
-      case log10: return each(top, [](double a) { return std::log10(a); });
-      case exp: return each(top, [](double a) { return std::exp(a); });
-      case sqrt: return each(top, [](double a) { return std::sqrt(a); });
-      case abs: return each(top, [](double a) { return std::abs(a); });
-      default: return each(top, [](double a) { return std::floor(a); });
+  void pairs(F f) {
+    Level &left = levels_.end()[-2], &right = levels_.back();
+    double* values = left.values;
+    if (left.is_same && right.is_same) {
+      left.same = f(left.same, right.same);
+    } else if (left.is_same) {
+      left.is_same = false;
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(left.same, right.values[i]);
+    } else if (right.is_same) {
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(values[i], right.same);
+    } else {
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(values[i], right.values[i]);
     }
   }
-  void of_two(i64 code, double* top) const {
+  void of_one(i64 code) {
     switch (code) {
-      case add: return pairs(top, [](double a, double b) { return a + b; });
-      case subtract: return pairs(top, [](double a, double b) { return a - b; });
-      case multiply: return pairs(top, [](double a, double b) { return a * b; });
-      case divide: return pairs(top, [](double a, double b) { return a / b; });
-      case whole_parts: return pairs(top, [](double a, double b) { return divided(a, b).whole; });
-      case rest: return pairs(top, [](double a, double b) { return divided(a, b).rest; });
-      case power: return pairs(top, [](double a, double b) {
+      case negative: return each([](double a) { return -a; });
+      case not_: return each([](double a) { return a == 0 ? 1.0 : 0.0; });
+      case log: return each([](double a) { return std::log(a); });
+      case log2: return each([](double a) { return std::log2(a); });
+      case log10: return each([](double a) { return std::log10(a); });
+      case exp: return each([](double a) { return std::exp(a); });
+      case sqrt: return each([](double a) { return std::sqrt(a); });
+      case abs: return each([](double a) { return std::abs(a); });
+      default: return each([](double a) { return std::floor(a); });
+    }
+  }
+  void of_two(i64 code) {
+    switch (code) {
+      case add: return pairs([](double a, double b) { return a + b; });
+      case subtract: return pairs([](double a, double b) { return a - b; });
+      case multiply: return pairs([](double a, double b) { return a * b; });
+      case divide: return pairs([](double a, double b) { return a / b; });
+      case whole_parts: return pairs([](double a, double b) { return divided(a, b).whole; });
+      case rest: return pairs([](double a, double b) { return divided(a, b).rest; });
+      case power: return pairs([](double a, double b) {
         return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
       });
       // as in Python: of equal values the first, and NaN only if it comes first
-      case least: return pairs(top, [](double a, double b) { return b < a ? b : a; });
-      case greatest: return pairs(top, [](double a, double b) { return b > a ? b : a; });
-      case less: return pairs(top, [](double a, double b) { return double(a < b); });
-      case at_most: return pairs(top, [](double a, double b) { return double(a <= b); });
-      case more: return pairs(top, [](double a, double b) { return double(a > b); });
-      case at_least: return pairs(top, [](double a, double b) { return double(a >= b); });
-      case equal: return pairs(top, [](double a, double b) { return double(a == b); });
-      case unequal: return pairs(top, [](double a, double b) { return double(a != b); });
-      case and_: return pairs(top, [](double a, double b) { return double(a != 0 && b != 0); });
-      default: return pairs(top, [](double a, double b) { return double(a != 0 || b != 0); });
+      case least: return pairs([](double a, double b) { return b < a ? b : a; });
+      case greatest: return pairs([](double a, double b) { return b > a ? b : a; });
+      case less: return pairs([](double a, double b) { return double(a < b); });
+      case at_most: return pairs([](double a, double b) { return double(a <= b); });
+      case more: return pairs([](double a, double b) { return double(a > b); });
+      case at_least: return pairs([](double a, double b) { return double(a >= b); });
+      case equal: return pairs([](double a, double b) { return double(a == b); });
+      case unequal: return pairs([](double a, double b) { return double(a != b); });
+      case and_: return pairs([](double a, double b) { return double(a != 0 && b != 0); });
+      default: return pairs([](double a, double b) { return double(a != 0 || b != 0); });
     }
   }
   struct Divided {

@@ -15,10 +15,39 @@ inline double score_now(Order order, Score s, i64 waiting) {
   return order == Order::cubed ? s.score * (x * x * x) : s.score + x;
 }
 
+// The waiting jobs with their scores, for one pass: as far as they are not searched for again.
+class Listed {
+  std::vector<i64> jobs_;
+  std::vector<double> scores_;
+
+ public:
+  bool empty() const { return jobs_.empty(); }
+  void clear() { jobs_.clear(), scores_.clear(); }
+  void list(const std::vector<i64>& jobs, const double* scores) {
+    jobs_ = jobs;
+    scores_.assign(scores, scores + jobs.size());
+  }
+  // The job of the greatest score that still waits; of several, the first by place.
+  template <class F>
+  i64 best(const std::vector<Progress>& progress, F place) {
+    while (true) {
+      std::size_t best = 0;
+      for (std::size_t k = 1; k < jobs_.size(); ++k)
+        if (scores_[k] >= scores_[best] &&
+            (scores_[k] > scores_[best] || place(jobs_[k]) < place(jobs_[best])))
+          best = k;
+      if (progress[index(jobs_[best])].start < 0) return jobs_[best];
+      jobs_[best] = jobs_.back(), jobs_.pop_back();
+      scores_[best] = scores_.back(), scores_.pop_back();
+    }
+  }
+};
+
 class Queue {
  public:
   OrderedList jobs;  // in secondary order
   std::array<Column<Score>, 2> scores;  // by job, primary and secondary, if orders use them
+  Listed listed;                        // in place of primary scores, if nobody else looks at them
 
   Column<Job> known;                   // with submission times that the schedule decides
   std::array<Column<i64>, 2> keys;     // by job, primary and secondary, ascending
@@ -92,6 +121,7 @@ class Queue {
       const i64 j = oldest(progress);
       if (by_submission || rules.starves(now - known[j].submit)) return j;
     }
+    if (!listed.empty()) return listed.best(progress, by_place());
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
   // The queued job that was submitted first; the queue is not empty.

@@ -121,10 +121,10 @@ def finish(run: Callable[[], Any]) -> int:
                 return interrupted
 
 
-@pytest.mark.parametrize(("scheduler", "jobs"), [("evolved", 6_000), ("conservative", 20_000)])
-def test_what_was_interrupted_between_two_passes_goes_on(scheduler: str, jobs: int) -> None:
+@pytest.mark.parametrize("scheduler", ["evolved", "conservative"])
+def test_what_was_interrupted_between_two_passes_goes_on(scheduler: str) -> None:
     """To the same schedule, to the last bit, however often it was interrupted."""
-    workload = QUEUED.take(slice(jobs))
+    workload = QUEUED.take(slice(20_000))
     whole, pieces = native_of(workload, scheduler), native_of(workload, scheduler)
     whole.run()
     assert finish(pieces.run) > 0
