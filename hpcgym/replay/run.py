@@ -181,11 +181,16 @@ def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
 
 
 def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> AccountLimits | None:
-    """Return the limits of Slurm; None: there are neither quotas nor QOS."""
+    """Return the limits of Slurm; None: there are neither quotas nor QOS.
+
+    Bounds of one job are left out: all jobs are within them.
+    """
+    rules = rules.but(quota=[quota for quota in rules.quota if not quota.of_a_job])
     if read is None or not read.qos:
         return limits_of(jobs, rules.quota) if rules.quota else None
     priority = {qos.name: qos.priority for qos in read.qos}
-    if rules.quota != read.scheduler.quota:  # others stand in their place
+    own_rules = [quota for quota in read.scheduler.quota if not quota.of_a_job]
+    if [*rules.quota] != own_rules:  # others stand in their place
         return limits_of(jobs, rules.quota, priority)
     own = {part: name for name, parts in read.partitions.items() for part in parts}
     over = [qos.name for qos in read.qos if is_over(qos)]

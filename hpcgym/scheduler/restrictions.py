@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -37,6 +37,10 @@ OR = "|"
 #: The groups in which the jobs of workloads count, which most simulations ask for several times.
 _GROUPS: WeakKeyDictionary[Workload, dict[Quota, NDArray[np.int64]]] = WeakKeyDictionary()
 _SPARES = "spares"
+#: In place of columns by which jobs are grouped: each job by itself.
+JOB = "job"
+#: Before what each job must ask for at least.
+_AT_LEAST = ">"
 #: Words for all jobs together.
 _ALL = ("all", "everybody")
 #: The most jobs or processors, or whatever else, that a quota or a window may name.
@@ -56,20 +60,25 @@ class Quota:
     Attributes
     ----------
     each : columns by which jobs are grouped, of :data:`COLUMNS`: ("user",) counts each user's jobs
-        by themselves, () all jobs together. With ("array",) jobs outside arrays do not count.
+        by themselves, () all jobs together. With ("array",) jobs outside arrays do not count. With
+        ("job",) the bounds are of one job: one beyond them never runs.
     where : pairs of such a column and a name in the log, or a number without a name: only jobs with
         that name count. ``physics|chemistry`` matches either name. A name may be of another column:
         ("queue", "debug|partition=short") matches the jobs of either.
     bounds : amount -> the most that jobs may have of it at once; kept as sorted pairs. Amounts are
         those of :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
         and jobs that run or wait, ``submitted``, licences, such as ``licence.matlab``, and the
-        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``.
+        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``. Of one job also those of
+        :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
+    least : amount -> the least that a job must ask for, likewise; only of one job.
+    of_table : whether it stands in a table of a site, of which a log need not have all.
 
     Raises
     ------
-    HpcgymError : an unknown column or amount, or a bound that is not from 1 to below 10^12.
+    HpcgymError : an unknown column or amount, an amount of one job, or a least one, of several, or
+        a bound that is not from 1, of resources from 0, to below 10^12.
 
     Examples
     --------
@@ -82,35 +91,46 @@ class Quota:
     where: tuple[tuple[str, str], ...] = ()
     bounds: Any = ()  # kept as a tuple of pairs
     spares: tuple[str, ...] = ()
+    least: Any = ()  # kept as a tuple of pairs
+    of_table: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        bounds = dict(self.bounds)
-        amounts = sorted(bounds, key=lambda name: (name not in AMOUNTS, name))
-        object.__setattr__(self, "bounds", tuple((name, bounds[name]) for name in amounts))
+        for kind in ("bounds", "least"):
+            bounds = dict(getattr(self, kind))
+            amounts = sorted(bounds, key=lambda name: (name not in AMOUNTS, name))
+            object.__setattr__(self, kind, tuple((name, bounds[name]) for name in amounts))
         named = [pair for column, names in self.where for pair in alternatives(column, names)]
         named += [pair for name in self.spares for pair in alternatives("queue", name)]
-        for column in (*self.each, *(column for column, _ in named)):
+        each = () if self.of_a_job else self.each
+        for column in (*each, *(column for column, _ in named)):
             if column not in COLUMNS:
                 hint = "; accounts of Slurm are groups" if column == "account" else ""
                 raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}{hint}")
-        for name, most in self.bounds:
-            if problem := amount_problem(name):
+        for name, most in (*self.bounds, *self.least):
+            if problem := amount_problem(name, of_a_job=self.of_a_job):
                 raise HpcgymError(f"quota: {name!r} is no amount of jobs: {problem}")
             whole = isinstance(most, int) and not isinstance(most, bool)
-            if not (whole and 1 <= most <= _MOST_OF_AMOUNT):
+            fewest = int(name in AMOUNTS)  # none of which would let nothing run
+            if not (whole and fewest <= most <= _MOST_OF_AMOUNT):
                 raise HpcgymError(
-                    f"quota: {name} must be a whole number from 1 to below 10^12, not {most!r}"
+                    f"quota: {name} must be a whole number from {fewest} to below 10^12, not"
+                    f" {most!r}"
                 )
+        if self.least and not self.of_a_job:
+            raise HpcgymError(
+                f"quota: {self.least[0][0]}> is of one job: job:{self.least[0][0]}>=1"
+            )
         for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
-        if not self.bounds:
+        if not self.bounds and not self.least:
             raise HpcgymError(f"quota: it bounds nothing; give {', '.join(AMOUNTS)} or a resource")
 
     def __str__(self) -> str:
         of = [*(f"{column}={name}" for column, name in self.where), *self.each] or [_ALL[0]]
         of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
         bounds = [f"{name}={most}" for name, most in self.bounds]
+        bounds += [f"{name}{_AT_LEAST}={least}" for name, least in self.least]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
 
     @classmethod
@@ -136,29 +156,47 @@ class Quota:
             elif part not in _ALL:
                 each.append(column)
         amounts: dict[str, int] = {}
+        least: dict[str, int] = {}
         for part in bounds.split("+"):
             name, _, number = (piece.strip() for piece in part.partition("="))
-            bound = count_of(number)
-            if not name or name in amounts or bound is None:
+            bound, named = count_of(number), least if name.endswith(_AT_LEAST) else amounts
+            name = name.removesuffix(_AT_LEAST).strip()
+            if not name or name in named or bound is None:
+                once = name and bound is not None
                 raise HpcgymError(
-                    f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
-                    " processors=512, gpu=4 or submitted=50, each at most once"
+                    f"quota {text!r}: {name} is there twice"
+                    if once
+                    else f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
+                    " processors=512, gpu=4 or submitted=50"
                 )
-            amounts[name] = bound
+            named[name] = bound
         try:
-            return cls(tuple(each), tuple(where), amounts, tuple(spares))
+            return cls(tuple(each), tuple(where), amounts, tuple(spares), least)
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
     @property
+    def of_a_job(self) -> bool:
+        """Whether its bounds are of each job by itself."""
+        return JOB in self.each
+
+    @property
     def running(self) -> dict[str, int]:
-        """The bounds on what running jobs have: amount -> most."""
-        return {name: most for name, most in self.bounds if not amount_called(name).from_submission}
+        """The bounds on what running jobs have together: amount -> most."""
+        return self._together(from_submission=False)
 
     @property
     def submitted(self) -> dict[str, int]:
-        """The bounds on what jobs have from their submission on: amount -> most."""
-        return {name: most for name, most in self.bounds if amount_called(name).from_submission}
+        """The bounds on what jobs have together from their submission on: amount -> most."""
+        return self._together(from_submission=True)
+
+    def _together(self, *, from_submission: bool) -> dict[str, int]:
+        named = () if self.of_a_job else self.bounds
+        return {
+            name: most
+            for name, most in named
+            if amount_called(name).from_submission == from_submission
+        }
 
     def with_bounds(self, bounds: Mapping[str, int]) -> Quota:
         """Return a quota of the same jobs with other bounds: amount -> most."""
@@ -181,13 +219,15 @@ class Quota:
         columns = JobColumns(workload)
         for column, names in self.where:
             named = alternatives(column, names)
-            if len(named) > 1:
+            if len(named) > 1 or self.of_table:
                 within &= _are_called(columns, named)
             else:  # a warning says which similar name the log has
                 within &= columns.is_called(COLUMNS[named[0][0]], named[0][1])
         if ARRAY in self.each:
             within &= workload.columns[ARRAY] >= 0
         group = np.zeros(n, np.int64)
+        if self.of_a_job:
+            return np.where(within, np.arange(n), -1)
         for column in self.each:  # by rows of keys together it would take ten times as long
             values, number = distinct(workload.columns[COLUMNS[column]])
             _, group = distinct(group * len(values) + number)
@@ -215,6 +255,16 @@ def _are_called(columns: JobColumns, named: Iterable[tuple[str, str]]) -> NDArra
     for column, name in named:
         mask |= columns.are_called(COLUMNS[column], (name,))
     return mask
+
+
+def of_tables(quotas: Iterable[Quota]) -> list[Quota]:
+    """Return quotas as those of a table of a site."""
+    return [replace(quota, of_table=True) for quota in quotas]
+
+
+def bind_jobs(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds what jobs have together."""
+    return any(not quota.of_a_job for quota in quotas)
 
 
 def bound_submissions(quotas: Iterable[Quota]) -> bool:

@@ -491,7 +491,7 @@ class Scheduler:
             "dispatcher": (self.dispatcher is not None, said("dispatcher")),
             "dispatch time": (bool(self.dispatch_time), said("dispatch_time")),
             "threshold": (self.threshold is not None, "threshold"),
-            "quota": (bool(self.quota), said("quota")),
+            "quota": (restrictions.bind_jobs(self.quota), said("quota")),
             "submitted": (
                 restrictions.bound_submissions(self.quota), f"{said('quota')} (submitted)"
             ),
@@ -533,7 +533,8 @@ class Scheduler:
     @cached_property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
-        return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
+        bound = restrictions.bind_jobs(self.quota), self.maintenance, self.preemption
+        return any(bound) or self.dependencies != "none"
 
     @cached_property
     def plans(self) -> bool:

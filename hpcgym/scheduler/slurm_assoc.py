@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
-from hpcgym.scheduler.restrictions import OR, Quota
+from hpcgym.scheduler.restrictions import JOB, OR, Quota
 from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
@@ -19,6 +19,7 @@ from hpcgym.scheduler.slurm_tables import (
     SlurmRow,
     bounds_of,
     header_of,
+    kind_of,
     limits_of,
     rows_of,
     unfollowed,
@@ -222,15 +223,13 @@ def limits_as_quotas(
 
     GrpJobs, GrpTRES (``cpu=256,gres/gpu=4``) and GrpSubmit of an account hold for all jobs of it
     and of the accounts below it together; of a user for hers. MaxJobs and MaxSubmit hold for each
-    user of an account, and an account below that has its own goes by that. What is alike is one
-    quota.
+    user of an account, and an account below that has its own goes by that; so do MaxTRES,
+    MaxTRESPerNode and MaxWall of each job. What is alike is one quota.
     """
     quotas = [*_sparing(_of_accounts(associations), "Grp", spares)]
-    if spares:
-        quotas += _sparing(_of_users(associations, each=False), "Grp", spares)
-        quotas += _sparing(_of_users(associations, together=False), "Max", spares)
-    else:
-        quotas += _of_users(associations)
+    for kinds in [("Grp",), ("Max",)] if spares else [("Grp", "Max")]:
+        quotas += _sparing(_of_users(associations, kinds), kinds[0], spares)
+    quotas += _sparing(_of_users(associations, ("",)), "", spares)
     return quotas, [
         Left(assoc.name, what) for assoc in associations for what in _not_followed(assoc)
     ]
@@ -245,7 +244,7 @@ def _sparing(
         for amount, most in quota.bounds:
             apart[spares.get((kind, amount), ())][amount] = most
         for names, bounds in apart.items():
-            yield Quota(quota.each, quota.where, bounds, names)
+            yield replace(quota, bounds=bounds, spares=names)
 
 
 def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
@@ -259,7 +258,7 @@ def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
             upper = accounts[upper].above if upper in accounts else ""
     alike = defaultdict(list)
     for name, assoc in accounts.items():
-        bounds = _bounds(assoc.limits, each=False)
+        bounds = _bounds(assoc.limits, "Grp")
         if name == _ROOT and bounds:
             yield Quota(bounds=bounds)
         elif len(below[name]) > 1 and bounds:
@@ -270,16 +269,16 @@ def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
         yield Quota(("group",), (("group", OR.join(names)),), bounds)
 
 
-def _of_users(
-    associations: Sequence[Association], *, together: bool = True, each: bool = True
-) -> Iterator[Quota]:
+def _of_users(associations: Sequence[Association], kinds: Sequence[str]) -> Iterator[Quota]:
     """Yield the quotas of users of accounts: few, for each pass asks all of them.
 
-    ``together``: of their own Grp limits; ``each``: of the Max limits of each user of an account.
+    ``kinds``: of their own Grp limits, of the Max limits of each user of an account, or of those
+    of each job.
 
     Accounts whose users all have the same limits share a quota; so do users with the same limits in
     all of their accounts; others have their own.
     """
+    of_jobs = "" in kinds
     accounts = {assoc.account: assoc for assoc in associations if not assoc.user}
 
     def inherited(assoc: Association) -> Limits:
@@ -295,8 +294,9 @@ def _of_users(
     of_users: dict[tuple[str, str], set[_Bounds]] = defaultdict(set)
     for assoc in associations:
         if assoc.user:
-            own = _bounds(assoc.limits, each=False)
-            limits = [own] * together + [_bounds(inherited(assoc), each=True)] * each
+            limits = [
+                _bounds(assoc.limits if kind == "Grp" else inherited(assoc), kind) for kind in kinds
+            ]
             bounds = _least_of(limits)
             of_accounts[assoc.account, assoc.partition][assoc.user] = bounds
             of_users[assoc.user, assoc.partition].add(bounds)
@@ -311,12 +311,12 @@ def _of_users(
                 users[bounds, partition][user] = None
             elif bounds:
                 where = (("group", account), ("user", user), *_within(partition))
-                yield Quota((), where, bounds)
+                yield Quota((JOB,) if of_jobs else (), where, bounds)
     for column, alike in (("group", groups), ("user", users)):
         for (bounds, partition), names in alike.items():
             if bounds:
                 where = ((column, OR.join(names)), *_within(partition))
-                yield Quota(("group", "user"), where, bounds)
+                yield Quota((JOB,) if of_jobs else ("group", "user"), where, bounds)
 
 
 def _within(partition: str) -> tuple[tuple[str, str], ...]:
@@ -332,10 +332,12 @@ def _least_of(bounds: Iterable[_Bounds]) -> _Bounds:
     return tuple(sorted(least.items()))
 
 
-def _bounds(limits: Limits, *, each: bool) -> _Bounds:
-    """Return the limits of all jobs, or of ``each`` user, as bounds of a quota."""
+def _bounds(limits: Limits, kind: str) -> _Bounds:
+    """Return the limits of a kind as bounds of a quota; associations have no least ones."""
     of_all = bounds_of(limits).items()
-    return tuple(sorted((amount, most) for (apart, amount), most in of_all if bool(apart) == each))
+    return tuple(
+        sorted((amount, most) for (each, amount, _), most in of_all if kind_of(each) == kind)
+    )
 
 
 def _not_followed(assoc: Association) -> list[str]:

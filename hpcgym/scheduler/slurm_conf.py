@@ -18,7 +18,7 @@ from hpcgym.names import MOST_NICE
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES, Quota
+from hpcgym.scheduler.restrictions import MODES, Quota, of_tables
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
@@ -202,7 +202,7 @@ def _rules(
     partitions = _partitions_of(conf, known)
     quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
     quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
-    quotas = [*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)]
+    quotas = of_tables([*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)])
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,

@@ -14,13 +14,14 @@ from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.names import ARRAY
-from hpcgym.scheduler.restrictions import MODES, OR, Preemption, Quota, by_tier
+from hpcgym.scheduler.restrictions import MODES, OR, Preemption, Quota, by_tier, of_tables
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
     SlurmRow,
     bounds_of,
+    kind_of,
     limits_of,
     rows_of,
     unfollowed,
@@ -44,7 +45,6 @@ class Qos:
     name, priority : what jobs call it; what it adds to their priority, before the weight.
     limits : column, of :data:`hpcgym.scheduler.slurm_tables.LIMITS`, -> what is bound -> most, such
         as ``{"MaxJobsPU": {"jobs": 4}, "GrpTRES": {"cpu": 256, "gres/gpu": 4}}``.
-    max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
         not, and how long they go on then; as they are written, "" where nothing is.
@@ -54,7 +54,6 @@ class Qos:
     name: str
     priority: int
     limits: dict[str, dict[str, int]]
-    max_wall_s: int | None
     preempts: tuple[str, ...]
     preempt_mode: str
     preempt_exempt_time: str
@@ -87,7 +86,6 @@ def _qos(row: SlurmRow) -> Qos:
         name,
         priority or 0,
         limits_of(row),
-        minutes_text(row.take("maxwall"), f"{row.where}: MaxWall"),
         tuple(other for other in row.take("preempt").split(",") if other),
         **{field: row.take(name.casefold()) for field, (name, _) in _STOPPING.items()},
         others=row.left(),
@@ -110,15 +108,18 @@ _OF_NO_USE = ("id", "descr")
 _FLAGS = "flags"
 #: The flag of a QOS whose limits come before those of the partition's QOS.
 _OVER = "overpartqos"
+#: The flag by which a job beyond a limit is refused, and else waits for ever: it never runs.
+_DENIES = "denyonlimit"
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
 
     MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, MaxJobsPA, MaxTRESPA and
-    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors,
-    memory and generic resources count (``cpu=256,mem=2T,gres/gpu=4``). Logs have QOS as queues, and
-    accounts as groups. A warning names what is not followed.
+    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it, and MaxTRES,
+    MaxTRESPerNode, MinTRES and MaxWall of one job, which never runs beyond them, with DenyOnLimit
+    or not; of TRES processors, memory and generic resources count (``cpu=256,mem=2T,gres/gpu=4``).
+    Logs have QOS as queues, and accounts as groups. A warning names what is not followed.
     What ``sacctmgr -P show assoc`` printed stands for the limits of accounts and their users. A
     dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
@@ -135,7 +136,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
         return [Quota((), ((ARRAY, str(array)),), {"jobs": jobs}) for array, jobs in most.items()]
     quotas, left = limits_as_quotas(read_qos(path))
     warn_of_left(path, left, "QOS", " by quotas")
-    return quotas
+    return of_tables(quotas)
 
 
 def limits_as_quotas(
@@ -154,7 +155,8 @@ def limits_as_quotas(
     over = {qos.name for qos in known if is_over(qos)}
     for qos in known:
         own, others = partitions.get(qos.name, ()), [row.name for row in known if row is not qos]
-        apart: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, int]] = defaultdict(dict)
+        apart: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[bool, dict[str, int]]]
+        apart = defaultdict(lambda: {False: {}, True: {}})
         for key, most in bounds[qos.name].items():
             same = [name for name in others if key in bounds[name]]
             spares = [name for name in same if name in over and own]
@@ -162,9 +164,13 @@ def limits_as_quotas(
                 spares += (
                     _of_partition(part) for name in same for part in partitions.get(name, ())
                 )
-            apart[key[0], tuple(spares)][key[1]] = most
+            each, amount, is_least = key
+            apart[each, tuple(spares)][is_least][amount] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
-        quotas += [Quota(each, where, most, names) for (each, names), most in apart.items()]
+        quotas += [
+            Quota(each, where, bounded[False], names, bounded[True])
+            for (each, names), bounded in apart.items()
+        ]
         left += _not_followed(qos)
     return quotas, left
 
@@ -180,13 +186,14 @@ def in_place_of(
     """Return the QOS whose limits stand in place of those of associations, limit -> names.
 
     By ``acct_policy.c`` of Slurm 22.05: GrpJobs, GrpTRES and GrpSubmit each in place of the same,
-    of a TRES each by itself; MaxJobs and MaxSubmit of a user in an account where the QOS bounds
-    each user, or each account. So do those of the QOS of ``partitions`` for the jobs there.
+    of a TRES each by itself; so those of one job; MaxJobs and MaxSubmit of a user in an account
+    where the QOS bounds each user, or each account. So do those of the QOS of ``partitions`` for
+    the jobs there.
     """
     stands: dict[Limit, list[str]] = defaultdict(list)
     for qos in known:
         for kind, amount in dict.fromkeys(
-            ("Max" if each else "Grp", amount) for each, amount in bounds_of(qos.limits)
+            (kind_of(each), amount) for each, amount, _ in bounds_of(qos.limits)
         ):
             stands[kind, amount].append(qos.name)
     return {
@@ -211,15 +218,14 @@ def _flags(qos: Qos) -> list[str]:
 
 def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
-    others = {"MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
-    left = [*unfollowed(qos.limits), *(name for name, value in others.items() if value)]
+    left = unfollowed(qos.limits) + ["Preempt"] * bool(qos.preempts)
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
     left += [
         name
         for name, text in qos.others.items()
         if name.casefold() not in (*_OF_NO_USE, _FLAGS) and _UNLESS_SET.get(name.casefold()) != text
     ]
-    left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() != _OVER]
+    left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() not in (_OVER, _DENIES)]
     return [Left(qos.name, name) for name in left]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
-from hpcgym.machine.slurm.lines import check_printable, count
+from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
+from hpcgym.scheduler.restrictions import JOB
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import amount_of_tres
+from hpcgym.workload.amounts import AMOUNTS, OF_ONE_JOB, amount_of_tres, on_a_node
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -39,6 +40,10 @@ class SlurmRow:
     def count(self, column: str) -> int | None:
         """Return the whole number in a column; None: no limit."""
         return count(self.take(column), self.at(column))
+
+    def time(self, column: str) -> int | None:
+        """Return the seconds of the time limit in a column; None: no limit."""
+        return minutes_text(self.take(column), self.at(column))
 
     def amounts(self, column: str) -> dict[str, int]:
         """Return trackable resources of ``cpu=256,gres/gpu=4,mem=2T``, memory in MB."""
@@ -73,12 +78,17 @@ class LimitColumn(NamedTuple):
     Attributes
     ----------
     each : columns of jobs by which those of a QOS, or of an account and all below it, count apart;
-        ("user",) of an association is each user below it, unless she has her own. None: of one job.
+        ("user",) of an association is each user below it, unless she has her own. ("job",): of one
+        job.
     amount : of jobs, that it bounds; "" of a column of trackable resources, each with its bound.
+    called : what bounds call the amount of a trackable resource.
+    least : whether it is the least that a job must ask for.
     """
 
-    each: tuple[str, ...] | None
+    each: tuple[str, ...]
     amount: str = ""
+    called: Callable[[str], str] = str
+    least: bool = False
 
 
 #: The columns of limits: one more is a row.
@@ -94,13 +104,23 @@ LIMITS = {
     "GrpSubmit": LimitColumn((), "submitted"),
     "MaxJobs": LimitColumn(("user",), "jobs"),
     "MaxSubmit": LimitColumn(("user",), "submitted"),
-    "MaxTRES": LimitColumn(None),
+    "MaxTRES": LimitColumn((JOB,)),
+    "MaxTRESPerNode": LimitColumn((JOB,), called=on_a_node),
+    "MaxWall": LimitColumn((JOB,), "requested_time"),
+    "MinTRES": LimitColumn((JOB,), least=True),
 }
 
 #: Column of limits -> amount of jobs, or trackable resource -> most.
 Limits = Mapping[str, Mapping[str, int]]
-#: A limit of jobs together: "Grp" of all below an association, or "Max" of each user; the amount.
+#: A limit: "Grp" of all below an association, "Max" of each user, "" of each job; and the amount.
 Limit = tuple[str, str]
+#: What a limit bounds: what groups jobs, an amount, and whether it is the least of it.
+Bound = tuple[tuple[str, ...], str, bool]
+
+
+def kind_of(each: tuple[str, ...]) -> str:
+    """Return of what kind a limit is; see :data:`Limit`."""
+    return "" if JOB in each else "Max" if each else "Grp"
 
 
 def limits_of(row: SlurmRow) -> dict[str, dict[str, int]]:
@@ -111,42 +131,48 @@ def limits_of(row: SlurmRow) -> dict[str, dict[str, int]]:
     limits: dict[str, dict[str, int]] = {}
     for column, limit in LIMITS.items():
         if limit.amount:
-            most = row.count(column.casefold())
+            read = row.time if limit.amount == "requested_time" else row.count
+            most = read(column.casefold())
             limits[column] = {} if most is None else {limit.amount: most}
         else:
             limits[column] = row.amounts(column.casefold())
     return {column: bounds for column, bounds in limits.items() if bounds}
 
 
-def bounds_of(limits: Limits) -> dict[tuple[tuple[str, ...], str], int]:
-    """Return the limits that quotas can follow: what groups jobs, and an amount -> most."""
-    return {
-        (each, amount): most
-        for column, bounds in limits.items()
-        for name, most in bounds.items()
-        if (each := LIMITS[column].each) is not None
-        and (amount := LIMITS[column].amount or amount_of_tres(name))
-        and most
-    }
+def bounds_of(limits: Limits) -> dict[Bound, int]:
+    """Return the limits that quotas can follow, with the most, or least, of each."""
+    bounds: dict[Bound, int] = {}
+    for column, of_column in limits.items():
+        limit = LIMITS[column]
+        for name, most in of_column.items():
+            amount = limit.amount or amount_of_tres(name)
+            if amount and not _closes(amount, most):
+                bounds[
+                    limit.each, amount if limit.amount else limit.called(amount), limit.least
+                ] = most
+    return bounds
+
+
+def _closes(amount: str, most: int) -> bool:
+    """Return whether a limit lets no job run at all: 0 of what each job asks for."""
+    return not most and (amount in AMOUNTS or amount in OF_ONE_JOB)
 
 
 def unfollowed(limits: Limits) -> list[str]:
     """Return what of some limits no quota follows, in words.
 
-    A limit of 0 lets nothing run: no simulation of jobs that ran can follow it.
+    A limit of 0 of what all jobs ask for lets nothing run: no simulation of jobs that ran can
+    follow it.
     """
     left = []
     for column, bounds in limits.items():
-        amount, each = LIMITS[column].amount, LIMITS[column].each
-        if each is None:
-            left.append(column)
-            continue
         for name, most in bounds.items():
-            limit = column if amount else f"{column} {name}"
-            if not most:
-                left.append(f"{limit}=0 (lets no such job run)")
-            elif not amount and not amount_of_tres(name):
+            amount = LIMITS[column].amount or amount_of_tres(name)
+            limit = column if LIMITS[column].amount else f"{column} {name}"
+            if not amount:
                 left.append(limit)
+            elif _closes(amount, most):
+                left.append(f"{limit}=0 (lets no such job run)")
     return left
 
 

@@ -81,7 +81,7 @@ def _unused(
     workload: Workload, scheduler: Scheduler, weighs_usage: bool, failures: Failures | None
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong with a kind of rule, and the rules of that kind that are wrong."""
-    yield "no job falls under these quotas", [*_that_bound_nobody(workload, scheduler.quota)]
+    yield "no job falls under these quotas", _that_bound_nobody(workload, scheduler.quota)
     first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
     span = "is between the first submission and when the last job may end"
     windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
@@ -112,22 +112,29 @@ def _unused(
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
 
 
-def _that_bound_nobody(workload: Workload, quotas: Iterable[Quota]) -> Iterator[str]:
-    """Yield quotas of no job of a workload, and those of an amount that no job asks for."""
-    for quota in quotas:
-        within = quota.counted(workload) >= 0
-        if not within.any():
-            yield str(quota)
-            continue
-        unasked = {
-            name: most
-            for name, most in quota.bounds
-            if not asked_of(workload, [name])[within].any()
-        }
-        if unasked:
-            near = [near_name(name, workload.per_unit) for name in unasked]
-            hint = f" (did you mean {', '.join(filter(None, near))}?)" if any(near) else ""
-            yield f"{quota.with_bounds(unasked)}{hint}"
+def _that_bound_nobody(workload: Workload, quotas: Sequence[Quota]) -> list[str]:
+    """Return quotas of no job of a workload, and those of an amount that no job asks for.
+
+    Of tables of a site, of which a log need not have all, only where none of them bounds a job.
+    """
+    idle = {quota: words for quota in quotas if (words := _bounds_nobody(workload, quota))}
+    used = any(quota.of_table and quota not in idle for quota in quotas)
+    return [words for quota, words in idle.items() if not (quota.of_table and used)]
+
+
+def _bounds_nobody(workload: Workload, quota: Quota) -> str:
+    """Return a quota in words that is of no job of a workload, or of what no job asks for."""
+    within = quota.counted(workload) >= 0
+    if not within.any():
+        return str(quota)
+    unasked = {
+        name: most for name, most in quota.bounds if not asked_of(workload, [name])[within].any()
+    }
+    if not unasked:
+        return ""
+    near = [near_name(name, workload.per_unit) for name in unasked]
+    hint = f" (did you mean {', '.join(filter(None, near))}?)" if any(near) else ""
+    return f"{quota.with_bounds(unasked)}{hint}"
 
 
 def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:

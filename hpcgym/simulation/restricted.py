@@ -16,7 +16,7 @@ from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_move
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.words import so_many
-from hpcgym.workload.amounts import asked_of
+from hpcgym.workload.amounts import OF_ONE_JOB, asked_of
 from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
@@ -58,10 +58,13 @@ def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
             if wide.any():
                 job = int(wide.argmax())
                 asked = asked_of(workload, [name])[job, 0]
+                less = asked < dict(quota.least).get(name, 0)
+                what = f"s of {name}" if name in OF_ONE_JOB else name
                 count = so_many(int(np.count_nonzero(wide)), len(workload))
                 raise WorkloadError(
-                    f"{workload.name}: {workload.called(job)} asks for {asked} {name}, more than"
-                    f" the quota {quota} lets run: it would wait for ever{count}"
+                    f"{workload.name}: {workload.called(job)} asks for {asked} {what},"
+                    f" {'less' if less else 'more'} than the quota {quota} lets run: it would wait"
+                    f" for ever{count}"
                     f"{_IN_PYTHON}(workload, quotas) drops them"
                 )
 
@@ -98,21 +101,18 @@ def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bo
 
     Never those that run already.
     """
-    if not quota.running:
+    bounds = dict(quota.bounds) if quota.of_a_job else quota.running
+    if not bounds and not quota.least:
         return
     bound = (quota.counted(workload) >= 0) & ~quota.spared(workload) & decided(workload)
-    for name, most in quota.running.items():
+    for name, most in bounds.items():
         yield name, (asked_of(workload, [name])[:, 0] > most) & bound
+    for name, least in quota.least:
+        yield name, (asked_of(workload, [name])[:, 0] < least) & bound
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
-    """Return the bounds on what running jobs have, before any job runs.
-
-    Raises
-    ------
-    WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
-    """
-    check_within(workload, quotas)
+    """Return the bounds on what running jobs have, before any job runs."""
     return _counting(workload, [(quota, quota.running) for quota in quotas])
 
 
@@ -421,12 +421,14 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
     ------
     HpcgymError : rules that do not go with these restrictions, or predictions that may be too short
         for windows.
+    WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
 
     Warns
     -----
     HpcgymWarning : EASY on nodes, whose reservation differs around windows or with preemption.
     """
     _check_planned(workload, scheduler, place)
+    check_within(workload, scheduler.quota)
     if scheduler.maintenance and correction not in (UNCORRECTED, KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
@@ -488,8 +490,7 @@ def restrictions_of(
     Raises
     ------
     HpcgymError : windows that the machine cannot have, or an order that looks at submit times.
-    WorkloadError : a job that exceeds a quota by itself, or follows itself, and would wait for
-        ever.
+    WorkloadError : a job that follows itself, and would wait for ever.
     """
     quotas = make_quotas(workload, scheduler.quota)
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)

@@ -38,6 +38,22 @@ def check_quotas(result: Result) -> list[str]:
         times, ticks = (shared.start_ticks, shared.end_ticks), shared.ticks
     for quota in result.scheduler.quota:
         violations += _exceeded(result, quota, quota.running, times, ticks)
+        violations += _beyond(result, quota) if "job" in quota.each else []
+    return violations
+
+
+def _beyond(result: Result, quota: Quota) -> list[str]:
+    """Return the first job that is beyond a bound of one job and ran, of each bound."""
+    jobs, spared = result.workload, _called(result.workload, "queue", quota.spares)
+    within = (groups_of(jobs, quota) >= 0) & ~spared & (result.start >= result.begin)
+    violations = []
+    signs = [1] * len(quota.bounds) + [-1] * len(quota.least)
+    for sign, (name, bound) in zip(signs, (*quota.bounds, *quota.least), strict=True):
+        asked = asked_of(jobs, [name])[:, 0]
+        over = within & (sign * asked > sign * bound)
+        if over.any():
+            job = int(over.argmax())
+            violations.append(f"quota {quota}: {jobs.called(job)} asks for {asked[job]} {name}")
     return violations
 
 
@@ -90,7 +106,12 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
 
     Worked out job by job, unlike where quotas are kept.
     """
-    columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in quota.each}
+    columns = {
+        word: [*range(len(workload))]
+        if word == "job"
+        else workload.columns[COLUMNS.get(word, word)].tolist()
+        for word in quota.each
+    }
     allowed = [_called(workload, word, names.split("|")) for word, names in quota.where]
     numbers: dict[tuple[int, ...], int] = {}
     group = np.full(len(workload), -1, np.int64)

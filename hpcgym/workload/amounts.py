@@ -129,25 +129,53 @@ AMOUNTS = {
 }
 
 
+#: What only bounds of one job know, beside its share of an amount (:func:`on_a_node`).
+OF_ONE_JOB = {
+    "requested_time": Amount(lambda workload: workload.requested_time, "seconds are asked for")
+}
+#: Behind an amount, how much of it a job asks for on each of its nodes.
+_ON_A_NODE = "-a-node"
+
+
+def on_a_node(amount: str) -> str:
+    """Return what a job's share of an amount on each of its nodes is called, ``gpu-a-node``.
+
+    It is rounded down, as Slurm does (``acct_policy.c`` of 22.05 to 25.05, "divisor").
+    """
+    return f"{amount}{_ON_A_NODE}"
+
+
 def amount_called(name: str) -> Amount:
-    """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units."""
+    """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units.
+
+    Of one job also a row of :data:`OF_ONE_JOB`, and what it asks for on each node.
+    """
 
     def asked(workload: Workload) -> Ints:
+        if name.endswith(_ON_A_NODE):
+            of_job = amount_called(name.removesuffix(_ON_A_NODE)).asked(workload)
+            shares: Ints = of_job // np.maximum(_of_nodes(workload), 1)
+            return shares
         if not name.startswith(LICENCE):
             return of_units(workload, name)
         return workload.columns.get(name, np.zeros(len(workload), np.int64))
 
-    return AMOUNTS.get(name, Amount(asked, f"{name} are in use"))
+    named = {**AMOUNTS, **OF_ONE_JOB}
+    return named.get(name, Amount(asked, f"{name} are in use"))
 
 
-def amount_problem(name: str) -> str:
-    """Return why no amount has this name, in words; nothing if one may.
+def amount_problem(name: str, *, of_a_job: bool = False) -> str:
+    """Return why no amount has this name, in words; nothing if one may, perhaps of one job alone.
 
     >>> amount_problem("processor"), amount_problem("gpu")
     ("did you mean 'processors'?", '')
     >>> amount_problem("license.matlab"), amount_problem("licence.matlab")
     ("did you mean 'licence.matlab'?", '')
     """
+    if name in OF_ONE_JOB or name.endswith(_ON_A_NODE):
+        of = name.removesuffix(_ON_A_NODE)
+        problem = "" if of in OF_ONE_JOB else amount_problem(of)
+        return problem if of_a_job or problem else f"it is of one job: job:{name}=..."
     if name.casefold().startswith(("license", "licence")):
         licence = f"{LICENCE}{name[len(LICENCE) :] or 'matlab'}"
         return "" if name == licence and is_job_column(name) else f"did you mean {licence!r}?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import Scheduler
-from hpcgym.errors import HpcgymWarning
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.errors import HpcgymError, HpcgymWarning, MachineOnlyWarning, WorkloadError
 from hpcgym.machine import Failures, find_cluster
+from hpcgym.simulation.restricted import within_quotas
 
 
 def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
@@ -53,11 +56,12 @@ def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
         scheduler = Scheduler(quota=str(file))
     assert str(warned[0].message) == (
         f"{file}: not followed by quotas: normal: MaxSubmitPU=0 (lets no such"
-        " job run), day: MaxTRESPU energy, day: MaxWall, night: GrpSubmit=0 (lets no such job run),"
+        " job run), day: MaxTRESPU energy, night: GrpSubmit=0 (lets no such job run),"
         " night: GraceTime"
     )
     assert scheduler.describe()["quota"] == (
         "queue=day/user:jobs=2+processors=8+gpu=1+gpu-a100=1; queue=day:submitted=2;"
+        " queue=day/job:requested_time=86400;"
         " queue=night/user:submitted=9; queue=night:jobs=3+processors=4+mem=1048576"
     )
     assert Scheduler(quota=scheduler.quota) == scheduler
@@ -109,6 +113,10 @@ FOLLOWED = {
     "MaxTRESPA": ("cpu=9", "queue=q/group:processors=9"),
     "MaxJobsPA": ("9", "queue=q/group:jobs=9"),
     "MaxSubmitPA": ("9", "queue=q/group:submitted=9"),
+    "MaxTRES": ("cpu=9,gres/gpu=0", "queue=q/job:processors=9+gpu=0"),
+    "MaxTRESPerNode": ("cpu=9,gres/gpu=2", "queue=q/job:gpu-a-node=2+processors-a-node=9"),
+    "MinTRES": ("cpu=9,gres/gpu=1", "queue=q/job:processors>=9+gpu>=1"),
+    "MaxWall": ("1-00:00:00", "queue=q/job:requested_time=86400"),
 }
 NO_LIMIT = ("", "-1", "UNLIMITED", "infinite", "cpu=-1")
 
@@ -136,7 +144,7 @@ def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) ->
         if column in ("Name", "Priority", "ID", "Descr"):
             assert quotas_of("7") is None
             return
-    values = {"MaxWall": "1-00:00:00", "MaxTRES": "cpu=4", "GraceTime": "00:01:00"}
+    values = {"GraceTime": "00:01:00"}
     named = "Flags=5" if column == "Flags" else column
     with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as caught:
         assert quotas_of(values.get(column, "5")) is None
@@ -145,17 +153,66 @@ def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) ->
 
 def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "qos.txt"
-    flags = {2: "DenyOnLimit,PartitionTimeLimit"}
+    flags = {2: "DenyOnLimit,NoReserve,PartitionTimeLimit"}
     rows = [f"q{number}|1-0|{flags.get(number, '')}" for number in range(4)]
-    path.write_text("\n".join(["Name|MaxWall|Flags", *rows]))
-    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags=Deny") as caught:
+    path.write_text("\n".join(["Name|UsageThres|Flags", *rows]))
+    with pytest.warns(HpcgymWarning, match="quotas: UsageThres of 4 QOS, q2: Flags=No") as caught:
         Scheduler(quota=str(path))
     details = caught[0].message
     assert isinstance(details, HpcgymWarning)
     assert [*details.details] == [
-        "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags=DenyOnLimit",
-        "q2: Flags=PartitionTimeLimit", "q3: MaxWall",
+        "q0: UsageThres", "q1: UsageThres", "q2: UsageThres", "q2: Flags=NoReserve",
+        "q2: Flags=PartitionTimeLimit", "q3: UsageThres",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "limit", "beyond", "problem"),
+    [
+        ("MaxTRES", "gres/gpu=3", 1, "asks for 4 gpu, more than the quota queue=q/job:gpu=3"),
+        ("MaxTRES", "gres/gpu=0", 2, "asks for 4 gpu, more than the quota queue=q/job:gpu=0"),
+        ("MaxTRESPerNode", "cpu=4", 1, "asks for 8 processors-a-node, more than the quota"),
+        ("MinTRES", "gres/gpu=1", 1, "asks for 0 gpu, less than the quota queue=q/job:gpu>=1"),
+        ("MaxWall", "02:00:00", 1, "asks for 86400 s of requested_time, more than the quota"),
+        ("MaxTRESPU", "gres/gpu=3", 1, "asks for 4 gpu, more than the quota queue=q/user:gpu=3"),
+    ],
+)
+@pytest.mark.parametrize("flags", ["", "DenyOnLimit"])
+def test_jobs_beyond_a_limit_of_one_job_are_refused(
+    tmp_path: Path, column: str, limit: str, beyond: int, problem: str, flags: str
+) -> None:
+    """As Slurm never runs them: they wait for ever, or are refused. QOS without jobs is no mistake.
+
+    By hand: job 1 has 8 processors on 2 nodes and 4 GPUs, job 2 has 8 on one node and 2 GPUs, job 3
+    asks for a day; all fit at once.
+    """
+    conf, qos, log = (tmp_path / name for name in ("slurm.conf", "qos.txt", "jobs.txt"))
+    conf.write_text(
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nGresTypes=gpu\n"
+        "NodeName=g[1-4] CPUs=8 Gres=gpu:4\nPartitionName=p Nodes=ALL Default=YES\n"
+    )
+    qos.write_text(f"Name|{column}|Flags|GrpJobs\nq|{limit}|{flags}|9\nunused|||3\n")
+    ran = "2024-03-01T12:00:00|2024-03-01T12:00:00|01:00:00"
+    rows = [f"1|q|COMPLETED|{ran}|02:00:00|cpu=8,node=2,gres/gpu=4"]
+    rows += [f"2|q|COMPLETED|{ran}|02:00:00|cpu=8,node=1,gres/gpu=2"]
+    rows += [f"3|q|COMPLETED|{ran}|1-00:00:00|cpu=1,node=1", f"4|r|{rows[0][4:]}"]
+    head = "JobID|QOS|State|Submit|Start|Elapsed|Timelimit|AllocTRES"
+    log.write_text("\n".join([head, *rows]) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", MachineOnlyWarning)
+        workload = hpcgym.load_workload(log, cluster=str(conf))
+        scheduler = find_scheduler(f"{conf}:qos={qos}")
+        with pytest.raises(WorkloadError, match=problem):
+            hpcgym.simulate(workload, scheduler, cluster=str(conf))
+        jobs = within_quotas(workload, scheduler.quota)
+        assert jobs.cleaning["dropped: asks for more than a quota lets run"] == beyond
+        result = hpcgym.simulate(jobs, scheduler, cluster=str(conf))
+    assert result.start.tolist() == [0] * (4 - beyond)
+    assert "quotas" in hpcgym.validate_schedule(result)
+    free = hpcgym.simulate(workload, scheduler.but(quota=None), cluster=str(conf))
+    with pytest.raises(HpcgymError, match="job [0-9] asks for|are in use"):
+        hpcgym.validate_schedule(replace(free, scheduler=scheduler))
 
 
 test_mistakes = mistakes_of(globals())

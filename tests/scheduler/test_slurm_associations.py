@@ -20,6 +20,7 @@ from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.slurm.lines import files_of
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.slurm_assoc import limits_as_quotas, read_associations, with_shares
+from hpcgym.scheduler.slurm_tables import LIMITS
 from hpcgym.workload.model import Workload
 
 #: As Slurm 22.05 to 25.05 print associations.
@@ -186,7 +187,7 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
     value = "cpu=7" if "TRES" in column else "7"
     path = written(tmp_path, **{"alice@physics": {column: value}})
     quotas, left = limits_as_quotas(read_associations(path))
-    followed = column in ("GrpJobs", "GrpTRES", "GrpSubmit", "MaxJobs", "MaxSubmit")
+    followed = column in LIMITS
     assert len(quotas) == followed
     assert [str(unfollowed) for unfollowed in left] == (
         [] if followed else [f"alice@physics: {column}"]
@@ -351,19 +352,53 @@ def test_whoever_is_spared_counts(tmp_path: Path) -> None:
     hpcgym.validate_schedule(result)
 
 
+def test_limits_of_one_job(tmp_path: Path) -> None:
+    """A job goes by those of its user, else of the account above; a QOS that has one replaces it.
+
+    By ``acct_policy_validate`` of Slurm 22.05 to 25.05: max_tres_pj, max_tres_pn and max_wall_pj.
+    """
+    path = written(
+        tmp_path,
+        science={"MaxTRES": "cpu=8,gres/gpu=2", "MaxWall": "1:00:00"},
+        **{"bob@physics": {"MaxTRES": "cpu=4"}, "dora@other": {"MaxTRESPerNode": "gres/gpu=1"}},
+    )
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|MaxTRES|MaxWall|MaxTRESPU\nlong||1-00:00:00|gres/gpu=1\nwide|cpu=64||\n")
+    own = [*map(str, limits_as_quotas(read_associations(path))[0])]
+    assert own == [
+        "group=other/job:gpu-a-node=1", "group=biology/job:processors=8+gpu=2+requested_time=3600",
+        "user=alice/job:processors=8+gpu=2+requested_time=3600",
+        "user=bob/job:processors=4+gpu=2+requested_time=3600",
+    ]  # fmt: skip
+    file = tmp_path / "slurm.conf"
+    file.write_text("ClusterName=mine\nNodeName=n CPUs=2\n")
+    both = [*map(str, find_scheduler(f"{file}:assoc={path}+qos={qos}").quota)]
+    assert both == [
+        "queue=long/user:gpu=1", "queue=long/job:requested_time=86400",
+        "queue=wide/job:processors=64",
+        "group=other/job:gpu-a-node=1",
+        "group=biology/job/spares=wide:processors=8", "group=biology/job:gpu=2",
+        "group=biology/job/spares=long:requested_time=3600",
+        "user=alice/job/spares=wide:processors=8", "user=alice/job:gpu=2",
+        "user=alice/job/spares=long:requested_time=3600",
+        "user=bob/job/spares=wide:processors=4", "user=bob/job:gpu=2",
+        "user=bob/job/spares=long:requested_time=3600",
+    ]  # fmt: skip
+
+
 def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
     changes = {
-        f"{user}@{account}": {"MaxWall": "1-00:00:00"}
+        f"{user}@{account}": {"Priority": "9"}
         for user, account in (("alice", "physics"), ("bob", "physics"), ("carol", "biology"))
     }
-    changes |= {"dora@other": {"MaxWall": "1:00:00", "GrpTRES": "energy=4"}}
+    changes |= {"dora@other": {"Priority": "8", "GrpTRES": "energy=4"}}
     path = written(tmp_path, **changes, other={"MaxJobs": "0"})
-    text = "by quotas: dora@other: MaxWall|MaxWall of 4 associations"
+    text = "by quotas: dora@other: Priority|Priority of 4 associations"
     with pytest.warns(HpcgymWarning, match=text) as caught:
         assert Scheduler(quota=path).quota == ()
     assert str(caught[0].message).endswith(
         "not followed by quotas: @other: MaxJobs=0 (lets no such job run),"
-        " MaxWall of 4 associations, dora@other: GrpTRES energy"
+        " Priority of 4 associations, dora@other: GrpTRES energy"
     )
 
 

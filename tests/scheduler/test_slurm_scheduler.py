@@ -339,13 +339,12 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     qos.write_text(QOS)
     name = f"{file}:qos={qos}"
     assert is_scheduler(name)
-    with pytest.warns(HpcgymWarning) as caught:
-        scheduler = find_scheduler(name)
-    assert [str(warning.message) for warning in caught] == [f"{qos}: not followed: high: MaxWall"]
+    scheduler = find_scheduler(name)
     assert scheduler.policy == (
         "max(8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high') - nice, 1)"
     )
-    assert scheduler.describe()["quota"] == "queue=high/user:jobs=2"
+    limits = "queue=high/user:jobs=2; queue=high/job:requested_time=86400"
+    assert scheduler.describe()["quota"] == limits
     expected = "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200,grace=low=300"
     assert str(scheduler.preemption) == expected
     hint = r"slurm.conf:qos=FILE takes what sacctmgr -P show qos printed$"
@@ -560,8 +559,8 @@ def test_qos(tmp_path: Path) -> None:
         "GrpTRES": {"cpu": 5_000, "mem": 2 * 1024**2},
         **{"MaxTRES": {"cpu": 64}, "MaxTRESPU": {"gres/gpu": 4}},
         **{"MaxJobsPU": {"jobs": 10}, "MaxSubmitPU": {"submitted": 50}},
+        "MaxWall": {"requested_time": 86_400},
     }
-    assert high.max_wall_s == 86_400
     assert (high.grace_time, high.preempt_mode, high.others) == (
         "00:00:00", "", {"Flags": "DenyOnLimit"}
     )  # fmt: skip
