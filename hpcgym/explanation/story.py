@@ -36,7 +36,7 @@ REASONS = {
     "quota": "it would have exceeded a quota",
     "processors": "fewer processors were free than it asks for",
     "nodes": "enough cores were free, but no nodes had room for all of it",
-    "partition": "too few of the nodes with room for it were in its partition",
+    "partition": "too few of the nodes with room for it were open to its partition",
     "order": "nothing starts out of order",
     "reservation": "it would have delayed the first job of the queue",
     "plan": "all earlier times were reserved for others",

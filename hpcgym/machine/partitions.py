@@ -42,6 +42,10 @@ class Partition:
     max_time_s, default_time_s : the longest requested time, and that of jobs that request none [s];
         None: no limit, or the longest.
     min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.
+    max_cores_per_node : that all jobs of the partition together have of a node; None: all.
+    max_memory_per_node_mb : of a job, where it is known on how many nodes it is; None: no limit.
+    default_memory : MB for each of an amount, ``processors=2000``, of jobs that tell none, if they
+        are loaded with the machine (:func:`hpcgym.workload.partitions.with_default_memory`).
     priority_tier : jobs of a higher one are served first.
     priority_factor : ``PriorityJobFactor``, the partition's part of priorities.
     allow_accounts, deny_accounts, allow_qos, deny_qos : names, or numbers without a name; an empty
@@ -67,6 +71,9 @@ class Partition:
     default_time_s: int | None = None
     min_nodes: int = 0
     max_nodes: int | None = None
+    max_cores_per_node: int | None = None
+    max_memory_per_node_mb: int | None = None
+    default_memory: str = ""
     priority_tier: int = 1
     priority_factor: int = 1
     allow_accounts: tuple[str, ...] = ()

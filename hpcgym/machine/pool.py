@@ -225,8 +225,8 @@ class Cluster:
         """The types of resources, ``core`` first, then as the groups name them, then partitions.
 
         To be in a partition, unless all nodes are, is a resource such as ``partition batch``: its
-        nodes have :data:`ANY_NUMBER` of it, and each unit of its jobs
-        takes one.
+        nodes have :data:`ANY_NUMBER` of it, or as many as its jobs may have cores there, and each
+        unit of its jobs takes one for each of its cores.
         """
         named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
         return (*named, *(PARTITION + partition.name for partition in self._parts))
@@ -238,8 +238,12 @@ class Cluster:
 
     @property
     def _parts(self) -> list[Partition]:
-        """The partitions that have not all nodes."""
-        return [partition for partition in self.partitions if len(partition.nodes) < self.nodes]
+        """The partitions that have not all nodes, or not all cores of them."""
+        return [
+            partition
+            for partition in self.partitions
+            if len(partition.nodes) < self.nodes or partition.max_cores_per_node is not None
+        ]
 
     @property
     def nodes(self) -> int:
@@ -260,7 +264,8 @@ class Cluster:
         rows = [[group.resources.get(r, 0) for r in resources] for group in self.groups]
         table = np.array(rows or [[self.processors]], dtype=np.int64)[self.group_of]
         for column, partition in enumerate(self._parts, len(resources) - len(self._parts)):
-            table[list(partition.nodes), column] = ANY_NUMBER
+            most = partition.max_cores_per_node
+            table[list(partition.nodes), column] = ANY_NUMBER if most is None else most
         table.flags.writeable = False
         return table
 

@@ -349,6 +349,7 @@ def _partitions(machine: PrivateNodes) -> list[str]:
         f" PriorityTier={partition.priority_tier} PriorityJobFactor={partition.priority_factor}"
         f" Default={'YES' if partition is everything else 'NO'}"
         f"{f' QOS={partition.qos}' if partition.qos else ''}"
+        f"{f' MaxCPUsPerNode={most}' if (most := partition.max_cores_per_node) else ''}"
         for partition in (*machine.partitions, everything)
     ]
 

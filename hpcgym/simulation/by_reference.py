@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
-from hpcgym.names import NAMED
+from hpcgym.names import NAMED, PARTITION
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation
@@ -67,9 +67,12 @@ def finish(
         return _under_limits(run, scheduler, cluster, check_limits(limits or ()))
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:
-        resources = cluster.node_resources
-        jobs = node_jobs_of(workload, resources, _allowed(workload, cluster))
-        capacity = cluster.capacity[:, : len(resources)].tolist()
+        jobs = node_jobs_of(workload, cluster.node_resources, _allowed(workload, cluster))
+        capped = [part.name for part in cluster.partitions if part.max_cores_per_node is not None]
+        for job, name in zip(jobs, partitions_of(workload), strict=True):
+            job.demand += tuple(job.demand[0] * (name == part) for part in capped)
+        counted = [*cluster.node_resources, *(PARTITION + name for name in capped)]
+        capacity = cluster.capacity[:, [*map(cluster.resources.index, counted)]].tolist()
         rules["allocation"] = scheduler.allocation
         made: PoolSimulation = (
             NodeSimulation(jobs, capacity, **rules)

@@ -89,16 +89,21 @@ def of_units(workload: Workload, resource: str) -> Ints:
     return asked
 
 
+def nodes_told(workload: Workload) -> Ints:
+    """Return on how many nodes each job is: as the log tells, or as its units need; else -1."""
+    units, known = units_and_demands(workload)[0], workload.columns[NODES]
+    one_each = (units == 1) | (workload.columns[UNITS_PER_NODE] == 1)
+    return np.where((known < 0) & one_each, units, known)
+
+
 def _of_nodes(workload: Workload) -> Ints:
-    """Return on how many nodes each job is: as the log tells, or as its units need.
+    """Return the same.
 
     Raises
     ------
-    HpcgymError : a job of which neither tells it.
+    HpcgymError : a job of which nothing tells it.
     """
-    units, known = units_and_demands(workload)[0], workload.columns[NODES]
-    one_each = (units == 1) | (workload.columns[UNITS_PER_NODE] == 1)
-    nodes: Ints = np.where((known < 0) & one_each, units, known)
+    nodes = nodes_told(workload)
     if (nodes < 0).any():
         job = int((nodes < 0).argmax())
         count = so_many(int(np.count_nonzero(nodes < 0)), len(workload))

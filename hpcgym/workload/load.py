@@ -37,6 +37,7 @@ from hpcgym.workload.partitions import (
     in_default_partition,
     in_partitions_of_queues,
     with_billing,
+    with_default_memory,
     with_default_times,
 )
 
@@ -281,6 +282,8 @@ def load_with_raw(
         if not _is_dump(source, how):  # whose queues are QOS
             workload = in_partitions_of_queues(workload, partitions)
         workload = in_default_partition(workload, partitions)
+        if machine is not None:
+            workload = with_default_memory(workload, machine)
         workload = with_billing(workload, partitions)
         if fills_times(clean):
             workload = with_default_times(workload, partitions)

@@ -39,7 +39,7 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     A workload without units asks for ``requested_processors`` units of one core each; each asks
     for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
     machine has ``mem``; a machine without it, such as one of Slurm with CR_Core, does not count
-    memory. Where a partition is a resource, each unit of its jobs asks for one of it.
+    memory. Where a partition is a resource, each unit of its jobs asks for as many as it has cores.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     parts = [place for place, name in enumerate(resources) if name.startswith(PARTITION)]
     named = partitions_of(workload) if parts else None
     for place in parts:
-        needs[:, 1 + place] = named == resources[place].removeprefix(PARTITION)
+        here = named == resources[place].removeprefix(PARTITION)
+        needs[:, 1 + place] = here * np.maximum(needs[:, 1 + resources.index(CORE)], 1)
     return needs
 
 

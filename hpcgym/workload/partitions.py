@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, NodeGroup, Partition
-from hpcgym.names import BILLING, CORE
+from hpcgym.names import BILLING, CORE, MEMORY
 from hpcgym.units import NO_LIMIT_S
 from hpcgym.words import counted, first_few, so_many
-from hpcgym.workload.amounts import billed, of_units
+from hpcgym.workload.amounts import asked_of, billed, nodes_told, of_units, units_and_demands
 from hpcgym.workload.cleaning import most_busy
-from hpcgym.workload.columns import MISSING
+from hpcgym.workload.columns import MISSING, read_only
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import (
     HEADER_KEYS,
@@ -33,6 +33,7 @@ from hpcgym.workload.needs import Mask, fewest_nodes, in_others, most_nodes
 _IN_DEFAULT = "repaired: partition taken to be the default of the machine"
 _BY_QUEUE = "repaired: missing partition taken to be the one that is called as its queue"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
+_BY_MEMORY = "repaired: memory taken from the DefMemPerCPU, -Node or -GPU of its partition"
 _ENDLESS = "repaired: missing requested_time taken for 365 days: no MaxTime"
 
 
@@ -185,6 +186,36 @@ def with_billing(workload: Workload, partitions: Sequence[Partition]) -> Workloa
                 weighed = billed(workload, partition.billing, partition.bills_greatest)
                 billing = np.where(rows, weighed, billing)
     return workload.with_columns(**{BILLING: billing}) if (billing != MISSING).any() else workload
+
+
+def with_default_memory(workload: Workload, cluster: Cluster) -> Workload:
+    """Return jobs with the default memory of their partition where they tell none, as in Slurm.
+
+    Where it is for each node, those stay as they are of which nothing tells the nodes.
+    """
+    named, given = partitions_of(workload), 0
+    if MEMORY not in cluster.resources or not any(
+        part.default_memory for part in cluster.partitions
+    ):
+        return workload
+    units = units_and_demands(workload)[0]
+    memory = of_units(workload, MEMORY) // np.maximum(units, 1)
+    untold = memory <= 0
+    for partition in cluster.partitions:
+        rows = np.flatnonzero(untold & (named == partition.name))
+        if partition.default_memory and len(rows):
+            amount, _, each = partition.default_memory.partition("=")
+            jobs = workload.take(rows)
+            asked = nodes_told(jobs) if amount == "nodes" else asked_of(jobs, [amount])[:, 0]
+            memory[rows] = -(-np.maximum(asked, 0) * int(each) // np.maximum(units[rows], 1))
+    given = int(np.count_nonzero(untold & (memory > 0)))
+    if not given:
+        return workload
+    if workload.units is None:
+        per_core = np.where(untold & (memory > 0), 1000 * memory, workload.requested_memory)
+        return workload.with_columns(requested_memory=per_core).counted({_BY_MEMORY: given})
+    per_unit = {**workload.per_unit, MEMORY: read_only(memory)}
+    return replace(workload, per_unit=per_unit).counted({_BY_MEMORY: given})
 
 
 def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> Workload:
@@ -357,6 +388,13 @@ def _refused(
     if partition.max_nodes is not None:
         over = fewest_nodes(workload, cluster, partition) > partition.max_nodes
         yield over, f"needs more than {partition.max_nodes} nodes, the MaxNodes"
+    if partition.max_memory_per_node_mb is not None:
+        nodes, memory = nodes_told(workload), of_units(workload, MEMORY)
+        over = (nodes > 0) & (memory // np.maximum(nodes, 1) > partition.max_memory_per_node_mb)
+        yield (
+            over,
+            f"has more than {partition.max_memory_per_node_mb} MB on a node, the MaxMemPerNode",
+        )
     if partition.min_nodes > 1:
         over = most_nodes(workload, cluster, partition) < partition.min_nodes
         yield over, f"cannot be on {partition.min_nodes} nodes, the MinNodes"

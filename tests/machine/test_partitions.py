@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from drawing import given
 from drawing import strategies as st
 from few_jobs import few_jobs
 from mistakes import mistakes_of
+from node_strategies import partitioned_cases
 
 import hpcgym
-from hpcgym.errors import WorkloadWarning
+from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.machine import (
     Cluster,
     Failures,
@@ -25,6 +26,7 @@ from hpcgym.machine import (
     Partition,
     cluster_toml,
     failures_of,
+    find_cluster,
     read_cluster,
 )
 from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nodes
@@ -74,7 +76,7 @@ def test_groups_by_name() -> None:
 
 def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
     most = Partition(
-        "most", (0, 1, 4), True, 7200, 60, 1, 2, 5, 7,
+        "most", (0, 1, 4), True, 7200, 60, 1, 2, 3, 900, "nodes=9", 5, 7,
         ("a", "b"), ("c",), ("q",), ("r",), "q", True, "drain", "cpu=1", True,
     )  # fmt: skip
     assert all(getattr(most, field.name) != field.default for field in dataclasses.fields(most))
@@ -323,6 +325,77 @@ def test_a_job_that_does_not_fit_stops_its_own_partition_in_slurm(engine: str | 
     had = result.allocation
     assert had is not None
     assert had.node[had.first[[2, 3]]].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_cores_that_a_partition_may_have_of_a_node(engine: str | None) -> None:
+    """By hand: jobs of ``cpu`` have 6 of the 8 cores of a node, as ``job_test.c`` of Slurm has it.
+
+    Two of 4 cores run on a node each, so the third waits for an end; one of ``gpu`` starts beside.
+    """
+    parts = Partition("cpu", (0, 1), max_cores_per_node=6), Partition("gpu", (0, 1))
+    machine = Cluster(groups=(NodeGroup("n", 2, {"core": 8, "gpu": 4}),), partitions=parts)
+    cores = [4, 4, 4, 4, 2]
+    units = {"units": [1] * 5, "per_unit": {"core": cores}, "partition": [1, 1, 1, 2, 1]}
+    jobs = few_jobs(16, [0, 1, 2, 3, 4], [100] * 5, cores, job_number=[1, 2, 3, 4, 5], **units)
+    jobs = replace(jobs, header={**jobs.header, "Partition": ["1 cpu", "2 gpu"]})
+    result = hpcgym.simulate(jobs, "easy", cluster=machine, engine=engine)
+    assert result.start.tolist() == [0, 1, 100, 3, 4]
+    hpcgym.validate_schedule(result)
+    assert "were open to its partition" in str(hpcgym.explain(result, 3))
+    none = replace(machine, partitions=(replace(parts[0], max_cores_per_node=3), parts[1]))
+    with pytest.raises(WorkloadError, match="asks for 1 unit of 4 core, in partition cpu"):
+        hpcgym.simulate(jobs, "easy", cluster=none)
+
+
+@given(partitioned_cases(), st.integers(1, 4))
+def test_the_reference_caps_partitions_alike(
+    case: tuple[Cluster, Workload, dict[str, Any]], most: int
+) -> None:
+    cluster, workload, rules = case
+    capped = [replace(part, max_cores_per_node=most) for part in cluster.partitions]
+    cluster = replace(cluster, partitions=tuple(capped))
+    with suppress(WorkloadError):
+        results = [
+            hpcgym.simulate(workload, **rules, cluster=cluster, engine=engine)
+            for engine in (None, "reference")
+        ]
+        assert results[0].start.tolist() == results[1].start.tolist()
+        hpcgym.validate_schedule(results[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_partition", "memory"),
+    [
+        ("DefMemPerCPU=1000", "", [4000, 16_000]),
+        ("DefMemPerCPU=1000", "DefMemPerCPU=500", [2000, 8000]),
+        ("DefMemPerCPU=1000", "DefMemPerNode=6000", [6000, 12_000]),
+        ("DefMemPerNode=6000", "DefMemPerGPU=4000", [4000, 16_000]),
+        ("", "", [0, 0]),
+    ],
+)
+def test_memory_of_jobs_that_tell_none(
+    tmp_path: Path, settings: str, of_partition: str, memory: list[int]
+) -> None:
+    """By hand: 4 cores and 1 GPU on one node, 16 and 4 on two; the third tells 7,000 MB."""
+    conf, log = tmp_path / "slurm.conf", tmp_path / "jobs.txt"
+    conf.write_text(
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nGresTypes=gpu\n"
+        f"{settings}\nNodeName=g[1-2] CPUs=8 RealMemory=20000 Gres=gpu:4\n"
+        f"PartitionName=p Nodes=ALL Default=YES {of_partition} MaxMemPerNode=7000\n"
+    )
+    ran = "COMPLETED|2024-03-01T12:00:00|2024-03-01T12:00:00|60|2"
+    asked = ["cpu=4,node=1,gres/gpu=1", "cpu=16,node=2,gres/gpu=4", "cpu=1,node=1,mem=7000M"]
+    lines = [f"{number}|{ran}|{tres}" for number, tres in enumerate(asked, 1)]
+    log.write_text(
+        "\n".join(["JobID|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocTRES", *lines])
+    )
+    jobs = hpcgym.load_workload(str(log), cluster=str(conf))
+    assert jobs.units is not None
+    assert (jobs.units * jobs.per_unit["mem"]).tolist() == [*memory, 7000]
+    over = memory[1] > 14_000
+    with pytest.raises(WorkloadError, match="MaxMemPerNode") if over else nullcontext():
+        check_limits(jobs, find_cluster(str(conf)))
 
 
 test_mistakes = mistakes_of(globals())

@@ -38,8 +38,7 @@ def _partitions(
     parts: Iterable[Thing],
     numbers: Mapping[str, int],
     sets: Mapping[str, Sequence[str]],
-    whole: bool,
-    greatest: bool,
+    general: Mapping[str, str],
     remarks: Remarks,
 ) -> list[Partition]:
     """Return the partitions of ``PartitionName=...``; those that cannot be are left out.
@@ -48,15 +47,16 @@ def _partitions(
     ----------
     numbers : name -> number of each node of the machine, -1 of those that are left out.
     sets : name -> nodes of each ``NodeSet``.
-    whole : whether jobs have whole nodes unless their partition lets nodes be shared.
-    greatest : whether the greatest of weighted amounts is billed, and not the sum.
+    general : settings of the whole machine, in lower case.
     """
+    greatest = MAX_TRES in several(general.get("priorityflags", "").casefold())
     partitions: dict[str, Partition] = {}
     for line in parts:
         try:
             if line.name in partitions:
                 raise HpcgymError(f"{line.where}: partition {line.name!r} stands there twice")
-            partitions[line.name] = _partition(line, _members(line, numbers, sets, remarks), whole)
+            members = _members(line, numbers, sets, remarks)
+            partitions[line.name] = _partition(line, members, general)
         except HpcgymError as error:
             not_read(line, error, remarks)
     defaults = [partition.name for partition in partitions.values() if partition.default]
@@ -70,8 +70,23 @@ def _partitions(
     ]
 
 
-def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
-    """Return the partition of a line ``PartitionName=...`` with these nodes, perhaps ``whole``.
+#: Setting of the memory of jobs that ask for none -> the amount of which each has so many MB.
+_DEFAULT_MEMORY = {"defmempercpu": "processors", "defmempernode": "nodes", "defmempergpu": "gpu"}
+
+
+def _default_memory(line: Thing, of_all: Thing) -> str:
+    """Return what jobs have that ask for no memory: of a partition, else of the whole machine."""
+    for settings in (line, of_all):
+        for key, amount in _DEFAULT_MEMORY.items():
+            if memory := settings.number(key, 0):
+                return f"{amount}={memory}"
+    return ""
+
+
+def _partition(line: Thing, members: Sequence[int], general: Mapping[str, str]) -> Partition:
+    """Return the partition of a line ``PartitionName=...`` with these nodes.
+
+    With ``select/linear`` jobs have whole nodes unless it lets nodes be shared.
 
     Raises
     ------
@@ -84,6 +99,10 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
     lists: Any = {name: several(line.value(name.replace("_", "")).lower()) for name in names}
     both = line.number("priority", None)
+    settings = {key: (key, value) for key, value in general.items()}
+    of_all = Thing(line.where, line.where, "", settings)
+    memory = line.number("maxmempernode", 0) or of_all.number("maxmempernode", 0)
+    whole = general.get("selecttype", "").casefold() == "select/linear"
     max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
     if default_time_s is None and max_time_s is None:
         default_time_s = NO_LIMIT_S  # MaxTime is UNLIMITED unless somebody sets it
@@ -95,6 +114,9 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
         default_time_s=default_time_s,
         min_nodes=line.number("minnodes", 0),
         max_nodes=line.number("maxnodes", None),
+        max_cores_per_node=line.number("maxcpuspernode", None),
+        max_memory_per_node_mb=memory or None,
+        default_memory=_default_memory(line, of_all),
         priority_tier=line.number("prioritytier", 1) if both is None else both,
         priority_factor=line.number("priorityjobfactor", 1) if both is None else both,
         qos=line.value("qos") or None,
@@ -278,8 +300,6 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     remarks = Remarks(list, {kind: [] for kind in _KINDS})
     settings = lines.settings_of(Path(path), remarks)
     general = {setting.name.casefold(): setting.value for setting in settings if not setting.told}
-    whole = general.get("selecttype", "").casefold() == "select/linear"
-    greatest = MAX_TRES in several(general.get("priorityflags", "").casefold())
     node_lines = nodes.nodes_of(settings, _counts_memory(settings, general), remarks)
     kept = nodes.kept_of(node_lines, settings, remarks)
     if not kept:
@@ -297,7 +317,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         name=general.get("clustername") or Path(path).name,
         partitions=tuple(
             replace(partition, billing=_of_sole_types(partition.billing, sole_types))
-            for partition in _partitions(parts, numbers, sets, whole, greatest, remarks)
+            for partition in _partitions(parts, numbers, sets, general, remarks)
         ),
     )
     others = keys.other_settings(settings, remarks)
