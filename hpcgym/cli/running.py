@@ -107,10 +107,18 @@ class ExplainedCommand(_Helped):
         ctx.meta[_ARGUMENTS] = [*ctx.command_path.split()[1:], *args]  # parsing empties the list
         ctx.meta[_WHOLE] = "--help-all" in args
         try:
+            self._check_once(ctx, args)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             _tell_rule(error, {parameter.name for parameter in self.params})
             raise
+
+    def _check_once(self, ctx: Any, args: Any) -> None:
+        """Refuse an option of one value that is given twice: the first would count for nothing."""
+        for option in (order := self.make_parser(ctx).parse_args([*args])[2]):
+            single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+            if single and order.count(option) > 1:
+                raise click.UsageError(f"{option.opts[0]} is there twice; it takes one value", ctx)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""

@@ -607,7 +607,7 @@ def test_full_partitions() -> None:
     assert result.start.tolist() == [0, 50, 0, 0]
     explained = hpcgym.explain(result, 2)
     assert explained.waited_for == {"processors": 10, "partition": 40}
-    assert "too few of the nodes with room for it were in its partition" in str(explained)
+    assert "too few of the nodes with room for it were open to its partition" in str(explained)
 
 
 def test_a_long_order_is_not_told_in_full() -> None:
