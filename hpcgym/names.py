@@ -109,6 +109,12 @@ CORE = "core"
 #: The one resource with a unit of measurement: whole megabytes (1 GB = 1,000 MB).
 MEMORY = "mem"
 
+
+def beside_memory(resources: Iterable[str]) -> list[str]:
+    """Return the resources that tables tell of by name: all but processors and memory."""
+    return [name for name in resources if name not in (CORE, MEMORY)]
+
+
 #: What stands before the name of a partition, where nodes of its own are a resource like others.
 #: No resource that somebody names has a blank in it.
 PARTITION = "partition "

@@ -49,6 +49,11 @@ def _summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[st
             *([] if facts["begin"] is None else [f"first submission {facts['begin']}"]),
             f"SHA-256 of the jobs {facts['sha256_of_jobs']}",
             *_nodes(workload),
+            *(
+                f"{name}: {counted(of['jobs'], 'job')} of up to {of['most']:,}, {of['hours']:,.4g}"
+                f" {name} hours"
+                for name, of in facts["resources"].items()
+            ),
             "status: " + ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items()),
             *output.cleaning_of(workload),
             *(f"warning: {line}" for line in warnings),

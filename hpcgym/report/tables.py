@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import PACKAGES, packages_text
 from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
-from hpcgym.names import MEMORY
+from hpcgym.names import beside_memory
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
 from hpcgym.schedule import gains
 from hpcgym.schedule.groups import classes_in_words
@@ -437,8 +437,8 @@ def _value(result: Result, metric: Metric) -> float:
 
 
 def of_scarce_resources(result: Result) -> list[str]:
-    """Return the metrics of resources that tables have room for: of all but memory."""
-    resources = (name for name in result.cluster.node_resources[1:] if name != MEMORY)
+    """Return the metrics of resources that tables have room for."""
+    resources = beside_memory(result.cluster.node_resources)
     return [name for name in map(utilization_of, resources) if name in result.metrics]
 
 

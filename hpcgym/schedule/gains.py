@@ -231,7 +231,8 @@ def who_pays(parts: Mapping[str, Result]) -> dict[str, Paid]:
     first = next(iter(same.values()))
     classes = {**groups_of(first, "class"), **groups_of(first, "size")}
     of_resources = groups_of(first, "resource")
-    classes |= of_resources if len(of_resources) > 1 else {}
+    if len(of_resources) > 1:  # which may be called as a class
+        classes |= {f"resource {k}" if k in classes else k: of_resources[k] for k in of_resources}
     jobs, user = first.counted, first.workload.user_id
     users, number = np.unique(user[jobs], return_counts=True)
     before, old = _means(first, classes), mean_by_user(first.bsld, user, jobs)

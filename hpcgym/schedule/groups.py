@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.names import CORE, MEMORY, NAMED
+from hpcgym.names import NAMED, beside_memory
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
@@ -126,7 +126,7 @@ def asked_resources(workload: Workload) -> tuple[dict[int, str], NDArray[np.int6
     ({0: 'processors'}, array([0, 0, 0]))
     """
     asked = units_and_demands(workload)[1]
-    resources = [name for name in asked if name not in (CORE, MEMORY) and asked[name].any()]
+    resources = [name for name in beside_memory(asked) if asked[name].any()]
     of_job = np.zeros(len(workload), np.int64)
     for place, resource in enumerate(resources):
         of_job |= (asked[resource] > 0).astype(np.int64) << place

@@ -541,9 +541,14 @@ def _runs_out(cluster: Cluster, resource: str) -> bool:
 
 def metric_called(name: str) -> Metric | None:
     """Return the metric of a name, of :data:`METRICS` or of a resource; None if it is unknown."""
-    if name.startswith(_IN_USE) and name != _IN_USE:
+    if is_of_resource(name):
         return _of_resource(name.removeprefix(_IN_USE))
     return known_metrics().get(name)
+
+
+def is_of_resource(name: str) -> bool:
+    """Tell whether a name is that of the utilization of a resource, such as ``utilization_gpu``."""
+    return name.startswith(_IN_USE) and name != _IN_USE
 
 
 def as_shown(names: Iterable[str]) -> list[str]:

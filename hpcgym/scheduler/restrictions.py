@@ -21,7 +21,7 @@ from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
-from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem
+from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem, asked_of
 from hpcgym.workload.columns import distinct
 
 if TYPE_CHECKING:
@@ -201,6 +201,18 @@ class Quota:
     def with_bounds(self, bounds: Mapping[str, int]) -> Quota:
         """Return a quota of the same jobs with other bounds: amount -> most."""
         return replace(self, bounds=bounds)
+
+    def asked(self, workload: Workload, amount: str) -> NDArray[np.int64]:
+        """Return how much each job asks for of an amount, (n_jobs,).
+
+        Raises
+        ------
+        HpcgymError : the log does not tell it.
+        """
+        try:
+            return asked_of(workload, [amount])[:, 0]
+        except HpcgymError as error:
+            raise HpcgymError(f"quota {self}: {error}") from None
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
         """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,8 @@ from hpcgym.machine.slurm.conf import MAX_TRES, YES
 from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
-from hpcgym.names import MOST_NICE
+from hpcgym.machine.slurm.nodes import of_sole_type
+from hpcgym.names import MOST_NICE, of_type
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -24,7 +25,7 @@ from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 from hpcgym.units import WEEK_S, count_of
-from hpcgym.workload.amounts import licences_in, weights_of
+from hpcgym.workload.amounts import in_terms_of, licences_in, weights_of
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
@@ -151,6 +152,16 @@ def _warn(read: SlurmRules) -> None:
     """Warn of what is wrong, and of what is not followed."""
     path, qos, assoc = read.files
     warn_of_file(path, Remarks(list, {_WRONG: read.wrong}), HpcgymWarning)
+    has = read.conf.cluster.node_resources
+    untyped = [
+        f"{name} in {quota}"
+        for quota in read.scheduler.quota
+        for name, _ in quota.bounds
+        if name not in has and any(name.startswith(of_type(resource, "")) for resource in has)
+    ]
+    if untyped:
+        text = f"{path}: no node has GPUs or others of these types, so limits of them bound nothing"
+        warn_caller(f"{text}: {', '.join(untyped)}", HpcgymWarning)
     for (kind, left), file in zip(read.left_of.items(), (qos, assoc), strict=True):
         stops = kind == "QOS" and any(row.preempts for row in read.qos)
         lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
@@ -211,12 +222,13 @@ def _rules(
 
 def _of_sole_types(quota: Quota, conf: SlurmConf) -> Quota:
     """Return a quota in which a bound on the only type of a resource is one on the resource."""
-    of = {typed.casefold(): resource for typed, resource in conf.sole_types.items()}
     bounds: dict[str, int] = {}
-    for name, most in quota.bounds:
-        amount = of.get(name.casefold(), name)
-        bounds[amount] = min(most, bounds.get(amount, most))
-    return quota.with_bounds(bounds)
+    least: dict[str, int] = {}
+    for kept, pairs, tighter in ((bounds, quota.bounds, min), (least, quota.least, max)):
+        for name, bound in pairs:
+            amount = in_terms_of(name, lambda of: of_sole_type(of, conf.sole_types))
+            kept[amount] = tighter(bound, kept.get(amount, bound))
+    return replace(quota, bounds=bounds, least=least)
 
 
 def _licences(conf: SlurmConf) -> list[Quota]:

@@ -54,7 +54,8 @@ class SlurmRow:
                 raise HpcgymError(
                     f"{self.at(column)}: {part[:40]!r} is no resource such as cpu=256"
                 )
-            memory = amount_of(amount, MEMORY_OF_SLURM) if name == "mem" else None
+            of_memory = name.casefold() == "mem"
+            memory = amount_of(amount, MEMORY_OF_SLURM) if of_memory else None
             at = f"{self.at(column)}: {name}"
             most = count(amount, at) if memory is None else round(memory)
             if most is not None:

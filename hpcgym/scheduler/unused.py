@@ -82,6 +82,9 @@ def _unused(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong with a kind of rule, and the rules of that kind that are wrong."""
     yield "no job falls under these quotas", _that_bound_nobody(workload, scheduler.quota)
+    typed = [quota for quota in scheduler.quota if quota.spares and not quota.of_table]
+    spare = [str(quota) for quota in typed if not quota.spared(workload).any()]
+    yield "these quotas spare no job", spare
     first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
     span = "is between the first submission and when the last job may end"
     windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
@@ -105,9 +108,10 @@ def _unused(
     named = {charged, *(name for quota in scheduler.quota for name, _ in quota.bounds)}
     unbilled = int(np.count_nonzero(workload.columns[BILLING] == MISSING))
     if "billing" in named and unbilled:
-        yield "nothing tells what is billed, and processors count", [counted(unbilled, "job")]
+        what = "nothing tells what is billed, and processors count; load the jobs with cluster="
+        yield what, [counted(unbilled, "job")]
     if charged and not asked_of(workload, [charged]).any():
-        yield "fair share: no job asks for what is charged", [charged]
+        yield "fair share: no job asks for what is charged", [charged + _hint(workload, [charged])]
     if shares:
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
 
@@ -128,13 +132,17 @@ def _bounds_nobody(workload: Workload, quota: Quota) -> str:
     if not within.any():
         return str(quota)
     unasked = {
-        name: most for name, most in quota.bounds if not asked_of(workload, [name])[within].any()
+        name: most for name, most in quota.bounds if not quota.asked(workload, name)[within].any()
     }
     if not unasked:
         return ""
-    near = [near_name(name, workload.per_unit) for name in unasked]
-    hint = f" (did you mean {', '.join(filter(None, near))}?)" if any(near) else ""
-    return f"{quota.with_bounds(unasked)}{hint}"
+    return f"{quota.with_bounds(unasked)}{_hint(workload, unasked)}"
+
+
+def _hint(workload: Workload, names: Iterable[str]) -> str:
+    """Return which resources of a workload may be meant by names that none has."""
+    near = [near for name in names if (near := near_name(name, workload.per_unit))]
+    return f" (did you mean {', '.join(near)}?)" if near else ""
 
 
 def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:

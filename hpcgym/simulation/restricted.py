@@ -57,7 +57,7 @@ def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
         for name, wide in _wide(workload, quota):
             if wide.any():
                 job = int(wide.argmax())
-                asked = asked_of(workload, [name])[job, 0]
+                asked = quota.asked(workload, name)[job]
                 less = asked < dict(quota.least).get(name, 0)
                 what = f"s of {name}" if name in OF_ONE_JOB else name
                 count = so_many(int(np.count_nonzero(wide)), len(workload))
@@ -100,15 +100,19 @@ def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bo
     """Yield each amount, and which jobs exceed its bound by themselves, (n_jobs,).
 
     Never those that run already.
+
+    Raises
+    ------
+    HpcgymError : an amount that the log does not tell.
     """
     bounds = dict(quota.bounds) if quota.of_a_job else quota.running
     if not bounds and not quota.least:
         return
     bound = (quota.counted(workload) >= 0) & ~quota.spared(workload) & decided(workload)
     for name, most in bounds.items():
-        yield name, (asked_of(workload, [name])[:, 0] > most) & bound
+        yield name, (quota.asked(workload, name) > most) & bound
     for name, least in quota.least:
-        yield name, (asked_of(workload, [name])[:, 0] < least) & bound
+        yield name, (quota.asked(workload, name) < least) & bound
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:

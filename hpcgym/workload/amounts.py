@@ -150,6 +150,12 @@ def on_a_node(amount: str) -> str:
     return f"{amount}{_ON_A_NODE}"
 
 
+def in_terms_of(name: str, renamed: Callable[[str], str]) -> str:
+    """Return the name of an amount with that which it is of called otherwise."""
+    of = name.removesuffix(_ON_A_NODE)
+    return renamed(of) + name[len(of) :]
+
+
 def amount_called(name: str) -> Amount:
     """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units.
 
@@ -246,17 +252,25 @@ def most_at_once(start: Ints, end: Ints, amount: Ints, keys: Ints) -> Ints:
 def amount_of_tres(name: str) -> str:
     """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
 
-    >>> [amount_of_tres(name) for name in ("cpu", "gres/gpu", "license/matlab", "energy")]
+    >>> [amount_of_tres(name) for name in ("cpu", "GRES/GPU", "license/matlab", "energy")]
     ['processors', 'gpu', 'licence.matlab', '']
+    >>> amount_of_tres("gres/billing"), amount_of_tres("gres/jobs")
+    ('', '')
     """
-    kind, slash, own = name.partition("/")
+    written, slash, own = name.partition("/")
+    kind = written.casefold()
     if not slash:
-        rows = (of for of, amount in AMOUNTS.items() if amount.tres == name)
-        return next(rows, MEMORY if name == "mem" else "")
+        rows = (of for of, amount in AMOUNTS.items() if amount.tres == kind)
+        return next(rows, MEMORY if kind == "mem" else "")
     generic, colon, type_of = own.partition(":")
+    generic = "gpu" if generic.casefold() == "gpu" else generic
     resource = of_type(generic, type_of) if colon else generic
-    amount = {"gres": resource, "license": f"{LICENCE}{own}"}.get(kind, "")
-    return "" if not amount or amount_problem(amount) else amount
+    if kind == "gres":
+        return (
+            "" if resource in (*AMOUNTS, CORE, MEMORY) or resource_problem(resource) else resource
+        )
+    licence = f"{LICENCE}{own}"
+    return licence if kind == "license" and not amount_problem(licence) else ""
 
 
 #: What weights look like, of which a letter stands for that of so much memory.
@@ -278,8 +292,7 @@ def weights_of(text: str) -> dict[str, float]:
     weights = {}
     for part in text.split(","):
         match = _WEIGHT.fullmatch(part.strip())
-        kind, slash, own = (match["tres"] if match else "").partition("/")
-        amount = amount_of_tres(f"{kind.casefold()}{slash}{own}")
+        amount = amount_of_tres(match["tres"]) if match else ""
         if match is None or not amount or not math.isfinite(float(match["number"])):
             raise HpcgymError(f"{part!r} is no weight of an amount of jobs, such as gres/gpu=16")
         of_megabytes = 1024.0 ** ("KMGTP".index(match["unit"].upper() or "M") - 1)

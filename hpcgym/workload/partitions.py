@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -175,6 +174,10 @@ def with_billing(workload: Workload, partitions: Sequence[Partition]) -> Workloa
     """Return jobs with what the weights of their partition bill, where the log tells it of none.
 
     Weights of what is no amount, or of one that the log does not tell, bill nothing.
+
+    Warns
+    -----
+    WorkloadWarning : there are such weights, and why.
     """
     billing, named = workload.columns[BILLING], partitions_of(workload)
     if (billing != MISSING).any():
@@ -182,9 +185,12 @@ def with_billing(workload: Workload, partitions: Sequence[Partition]) -> Workloa
     for partition in partitions:
         rows = named == partition.name
         if partition.billing and rows.any():
-            with suppress(HpcgymError):
+            try:
                 weighed = billed(workload, partition.billing, partition.bills_greatest)
                 billing = np.where(rows, weighed, billing)
+            except HpcgymError as error:
+                text = f"partition {partition.name!r}: its TRESBillingWeights bill nothing: {error}"
+                warn_caller(text, WorkloadWarning)
     return workload.with_columns(**{BILLING: billing}) if (billing != MISSING).any() else workload
 
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from hpcgym.dates import zone_of
 from hpcgym.errors import DroppedJobsWarning, WorkloadWarning, warn_caller
 from hpcgym.files import header_number
+from hpcgym.names import MEMORY
 from hpcgym.units import DAY_S, HOUR_S, duration
 from hpcgym.words import counted
+from hpcgym.workload.amounts import AMOUNTS, asks_of_running
 from hpcgym.workload.cleaning import CUT, most_busy
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import called, names_of
@@ -66,8 +68,9 @@ def summary(workload: Workload) -> dict[str, Any]:
         in that time, None of a single time; "run_time_s", "processors_of_jobs" and "wait_s", their
         mean, median, 95th percentile and maximum; "widths", shares of jobs and of processor
         seconds; "estimates", how exact requested times are; "arrivals" by hour and weekday, None
-        where the log does not tell when it began; "status"; "users", "groups", "queues" and
-        "partitions", the first ten by processor seconds.
+        where the log does not tell when it began; "status"; "resources", how many jobs ask for each
+        resource of units or licence, the most of one job, and hours of it; "users", "groups",
+        "queues" and "partitions", the first ten by processor seconds.
     """
     area = workload.run_time.astype(np.float64) * workload.requested_processors
     wait = workload.wait_time
@@ -89,7 +92,21 @@ def summary(workload: Workload) -> dict[str, Any]:
             _STATUS.get(number, f"status {number}"): jobs
             for number, jobs in _counts(workload.status)
         },
+        "resources": _resources(workload),
         **{key: shares(workload, column, kind, area) for key, (column, kind) in SHARES.items()},
+    }
+
+
+def _resources(workload: Workload) -> dict[str, dict[str, Any]]:
+    """Return how many jobs ask for each resource or licence, the most of one, and its hours."""
+    return {
+        name: {
+            "jobs": int(np.count_nonzero(asked)),
+            "most": int(asked.max()),
+            "hours": float((asked.astype(np.float64) * workload.run_time).sum() / HOUR_S),
+        }
+        for name, asked in asks_of_running(workload).items()
+        if name not in (*AMOUNTS, MEMORY)
     }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from hpcgym.report.tables import comparison
 from hpcgym.schedule.gains import who_pays
 from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.metrics import Facts, as_shown, metric_called
+from hpcgym.study import evaluate, read_table, run_experiment
 
 #: 2 nodes of 8 cores, 2 GPUs and as many shares of a network as anybody wants.
 MACHINE = Cluster(groups=(NodeGroup("n", 2, {"core": 8, "gpu": 2, "mem": 64, "net": ANY_NUMBER}),))
@@ -108,6 +112,32 @@ def test_resources_pay_where_jobs_ask_for_several() -> None:
     assert classes["net"].mean_bsld == pytest.approx(1.0)
     pools = [simulate("lublin:jobs=20,processors=8", name) for name in ("easy", "saf")]
     assert "processors" not in who_pays(dict(zip("ab", pools, strict=True)))["b"].classes
+
+
+def test_a_resource_that_is_called_as_a_class_pays_by_itself() -> None:
+    units = {"units": [1, 1, 2], "per_unit": {"core": [2, 4, 2], "small": [2, 0, 2]}}
+    machine = Cluster(groups=(NodeGroup("n", 2, {"core": 8, "small": 2}),))
+    jobs = JOBS.take([0, 1, 2]).with_columns()
+    jobs = replace(
+        jobs,
+        units=np.array(units["units"]),
+        per_unit={name: np.array(amounts) for name, amounts in units["per_unit"].items()},
+    )
+    easy, saf = (simulate(jobs, name, cluster=machine) for name in ("easy", "saf"))
+    classes = who_pays({"easy": easy, "saf": saf})["saf"].classes
+    assert (classes["small"].jobs, classes["resource small"].jobs) == (1, 2)
+
+
+def test_metrics_of_resources_are_kept_and_rank(tmp_path: Path) -> None:
+    """In sweeps, and on leaderboards."""
+    text = 'schedulers = ["easy"]\nmetrics = ["mean_bsld", "utilization_gpu"]\n[[workloads]]\n'
+    (tmp_path / "a.toml").write_text(f'{text}workload = "eurora:jobs=60"\ncluster = "eurora"\n')
+    run_experiment(tmp_path / "a.toml", tmp_path / "sweep", "serial")
+    assert 0 <= read_table(tmp_path / "sweep")["utilization_gpu"].item() < 1
+    given = {"cluster": "eurora", "jobs": 50, "n": 2, "budget": 2, "resamples": 9}
+    board = evaluate("spf", "eurora:jobs=400", metric="utilization_gpu", **given)
+    assert board.ranked_by.heading == "gpu utilization (%)"
+    assert 0 <= board.table["utilization_gpu"].max() <= 1
 
 
 def test_pages_tell_jobs_apart_by_resources() -> None:

@@ -12,7 +12,7 @@ from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadWarning
 from hpcgym.explanation.explain import explain
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.restrictions import Quota
@@ -123,6 +123,9 @@ def test_licences_of_a_slurm_conf(tmp_path: Path) -> None:
     conf.write_text(text + "Licenses=matlab:2,abaqus:x\n")
     with pytest.warns(HpcgymWarning, match="invalid values.*Licenses=matlab:2,abaqus:x: no"):
         assert find_scheduler(str(conf)).quota == ()
+    conf.write_text(text + "Licenses=matlab:0\n")
+    with pytest.raises(HpcgymError, match=r"job 1 asks for 2 licence\.matlab, more than the quota"):
+        hpcgym.simulate(jobs, find_scheduler(str(conf)), cluster=str(conf))
     conf.write_text(text + "Licenses=matlab:1\n")
     with pytest.raises(HpcgymError, match=r"job 1 asks for 2 licence\.matlab, more than the quota"):
         hpcgym.simulate(jobs, find_scheduler(str(conf)), cluster=str(conf))
@@ -170,6 +173,43 @@ def test_names_of_licences(text: str, problem: str) -> None:
         Quota.parse(text)
 
 
+def test_generic_resources_are_no_other_amounts(tmp_path: Path) -> None:
+    """One that is called as a column of jobs is not it; names are the same in any case."""
+    tres = "cpu=1,node=1,gres/billing=7,gres/licence.x=3,GRES/GPU=2,License/ansys=1"
+    jobs = hpcgym.load_workload(str(dump(tmp_path, "AllocTRES", (0, tres))), processors=8)
+    assert jobs.columns["billing"].tolist() == [-1]
+    assert asked_of(jobs, ["licence.x", "gpu", "licence.ansys"]).tolist() == [[0, 2, 1]]
+    assert {text.split(",")[0] for text in jobs.cleaning} == {
+        "not used: gres/billing", "not used: gres/licence.x",
+    }  # fmt: skip
+    assert [amount_of_tres(name) for name in ("gres/billing", "Mem", "GRES/GPU:a")] == [
+        "", "mem", "gpu-a",
+    ]  # fmt: skip
+
+
+def test_a_name_of_a_job_with_blanks(tmp_path: Path) -> None:
+    """Which sacct does not quote: its second word is not the script."""
+    row = "my job|sbatch -J my job --nice=5 -L ansys run.sh --nice=9"
+    jobs = hpcgym.load_workload(str(dump(tmp_path, "JobName|SubmitLine", (0, row))), processors=8)
+    assert (jobs.columns["nice"].tolist(), asked_of(jobs, ["licence.ansys"]).tolist()) == (
+        [5], [[1]],
+    )  # fmt: skip
+
+
+def test_rules_of_what_no_job_has(tmp_path: Path) -> None:
+    jobs = few_jobs(4, [0], [1], [1], units=[1], per_unit={"core": [1], "gpu": [1]})
+    with pytest.warns(RuleWarning, match="spare no job: user/spares=nobody:jobs=3"):
+        hpcgym.simulate(jobs, quota="user/spares=nobody:jobs=3")
+    with pytest.warns(RuleWarning, match=r"what is charged: GPU \(did you mean gpu\?\)"):
+        hpcgym.simulate(jobs, "fairshare", fair_share="charged=GPU")
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=n CPUs=8\nPartitionName=p Nodes=ALL Default=YES ")
+    with conf.open("a") as file:
+        file.write("TRESBillingWeights=node=3\n")
+    with pytest.warns(WorkloadWarning, match="'p': its TRESBillingWeights bill nothing: .*nodes"):
+        hpcgym.load_workload(few_jobs(4, [0], [1], [2]), cluster=str(conf))
+
+
 def test_amounts_of_slurm() -> None:
     assert licences_in("matlab:2,abaqus@server=3;x") == {
         "licence.matlab": 2, "licence.abaqus@server": 3, "licence.x": 1,
@@ -209,7 +249,7 @@ def test_nodes_of_jobs_are_bounded(tmp_path: Path) -> None:
 
 def test_nodes_that_nothing_tells() -> None:
     jobs = few_jobs(8, [0, 0], [10] * 2, [1, 2])
-    message = r"nothing tells how many nodes the job of row 1 has.*NNodes of sacct"
+    message = r"quota user:nodes=3: .*nothing tells how many nodes the job of row 1 has.*NNodes"
     with pytest.raises(HpcgymError, match=message):
         hpcgym.simulate(jobs, quota="user:nodes=3")
     assert not any("nodes" in words for words, _ in limits_of(jobs.with_columns(user_id=[1, 2])))
@@ -275,7 +315,10 @@ def test_bounds_on_what_is_billed() -> None:
     jobs = few_jobs(8, [0, 0], [10] * 2, [1, 4], user_id=[1, 1])
     told = jobs.with_columns(billing=[5, 3])
     assert hpcgym.simulate(told, quota="user:billing=7").start.tolist() == [0, 10]
-    with pytest.warns(RuleWarning, match="nothing tells what is billed, and processors count: 2"):
+    with pytest.warns(
+        RuleWarning,
+        match="what is billed, .* load the jobs with cluster=: 2",
+    ):
         assert hpcgym.simulate(jobs, quota="user:billing=7").start.tolist() == [0, 0]
 
 
@@ -327,5 +370,8 @@ def test_a_bound_on_the_only_type_binds_all(tmp_path: Path, nodes: str, quota: s
     assert [*map(str, find_scheduler(f"{conf}:qos={qos}").quota)] == [quota]
     qos.write_text("Name|MaxTRESPU\nq|gres/gpu:a100=0\n")
     sole = "a100" not in quota
+    if nodes == "Gres=gpu:4":
+        with pytest.warns(HpcgymWarning, match=r"no node has .* types.*: gpu-a100 in queue=q"):
+            find_scheduler(f"{conf}:qos={qos}")
     zero = f"queue=q/user:gpu{'' if sole else '-a100'}=0"
     assert [*map(str, find_scheduler(f"{conf}:qos={qos}").quota)] == [zero]

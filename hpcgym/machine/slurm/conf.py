@@ -267,11 +267,11 @@ def _of_sole_types(weights: str, sole_types: Mapping[str, str]) -> str:
     >>> _of_sole_types("CPU=1,GRES/gpu:a100=16", {"gpu-a100": "gpu"})
     'CPU=1,gres/gpu=16'
     """
-    sole = {typed.casefold(): resource for typed, resource in sole_types.items()}
 
     def without_type(match: re.Match[str]) -> str:
-        resource = sole.get(of_type(match["of"], match["kind"]).casefold())
-        return f"gres/{resource}" if resource else match[0]
+        typed = of_type(match["of"], match["kind"])
+        resource = nodes.of_sole_type(typed, sole_types)
+        return match[0] if resource == typed else f"gres/{resource}"
 
     return _TYPED.sub(without_type, weights)
 

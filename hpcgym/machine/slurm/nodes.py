@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -214,6 +214,16 @@ def sole_types(kept: Sequence[tuple[NodeLine, list[str]]]) -> dict[str, str]:
         for name, of in types.items()
         if all(nodes.amounts.get(name, 0) == nodes.amounts.get(of, 0) for nodes, _ in kept)
     }
+
+
+def of_sole_type(name: str, sole_types: Mapping[str, str]) -> str:
+    """Return the resource of which a type, in any case, is the only one; else the name itself.
+
+    >>> of_sole_type("gpu-A100", {"gpu-a100": "gpu"}), of_sole_type("gpu", {"gpu-a100": "gpu"})
+    ('gpu', 'gpu')
+    """
+    sole = {typed.casefold(): resource for typed, resource in sole_types.items()}
+    return sole.get(name.casefold(), name)
 
 
 def sets_of(

@@ -18,7 +18,7 @@ from hpcgym.files.writing import csv_text, json_text, whole_text
 from hpcgym.report.cells import Table, shown_p
 from hpcgym.report.tables import best, text_of
 from hpcgym.schedule.gains import FLOOR_H, FLOOR_WEIGHTED_H, MOST, broken_by
-from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
+from hpcgym.schedule.metrics import LESS, MORE, Metric, metric_called
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import (
     Drawn,
@@ -101,7 +101,9 @@ class Leaderboard:
     @property
     def ranked_by(self) -> Metric:
         """The metric by which policies are ranked."""
-        return known_metrics()[self.metric]
+        metric = metric_called(self.metric)
+        assert metric is not None  # or there was an error
+        return metric
 
     @property
     def short(self) -> str:

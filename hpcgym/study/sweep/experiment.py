@@ -19,7 +19,7 @@ from hpcgym.machine import Cluster
 from hpcgym.names import name_problem
 from hpcgym.own_code import names_code
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics
-from hpcgym.schedule.metrics import known_metrics
+from hpcgym.schedule.metrics import is_of_resource, known_metrics
 from hpcgym.scheduler.limits import read_limits
 from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.run import simulate
@@ -313,6 +313,7 @@ def _check_metrics(experiment: Experiment) -> None:
     known = [
         name for name, metric in every if metric.formula is not None and of.get(metric.of, False)
     ]
+    known += filter(is_of_resource, metrics)
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
     for name in by:

@@ -197,6 +197,8 @@ def tres(text: str) -> dict[str, int]:
         kind = name.casefold()
         generic, colon, kind_of = name[len(logs.GENERIC) :].partition(":")
         generic = "gpu" if generic.casefold() == "gpu" else generic
+        if generic in ("cpu", "mem", "node", *columns.values()) or generic.startswith(LICENCE):
+            generic = f"{logs.GENERIC}{generic}"  # no other amount
         try:
             if kind == "mem":
                 memory, per = requested_mb(amount)
@@ -387,7 +389,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
                 generic = np.where(requests, amounts(name)[1], generic)
                 alike[of] = np.maximum(alike.get(of, generic), generic)
         elif name in (CORE, MEMORY) or resource_problem(name):
-            reason = f"{logs.GENERIC}{printable(name)}, which is no name of a resource here"
+            told = f"{logs.GENERIC}{printable(name.removeprefix(logs.GENERIC))}"
+            reason = f"{told}, which is no name of a resource here"
             log.count(f"not used: {reason}", generic > 0)
         else:
             columns[f"{logs.GENERIC}{name}"] = generic

@@ -132,6 +132,8 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
     log.fields = {name: [] for name in names if name in READ}
     read = [(names.index(name), column) for name, column in log.fields.items()]
     again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
+    both = ("jobname", "submitline")
+    named_so = [names.index(name) for name in both] if {*both} <= {*names} else []
     named = names.index("jobid" if "jobid" in names else "jobidraw")
     if separator and not _MAY_HOLD_BAR.isdisjoint(names):
         lines = _joined(lines, separator, names, log)
@@ -152,6 +154,9 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
                 if fields[former] != fields[other]:
                     problem = f"{names[former]}, a field that stands there twice, has two values"
                     log.refuse(line, problem, f"line with two values of {names[former]}")
+            if named_so and " " in (name := fields[named_so[0]].strip()):
+                whole = name.replace(" ", "_")  # sacct does not quote the words of a command
+                fields[named_so[1]] = fields[named_so[1]].replace(name, whole, 1)
             for place, column in read:
                 column.append(fields[place].strip())
             log.lines.append(line)

@@ -349,9 +349,8 @@ def _hint(column: str, has_units: bool) -> str:
     if near := near_name(column, known, 0.8 if has_units else 0.6):
         return f"did you mean {near!r}?"
     return problem or (
-        f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each"
-        f" unit of a job asks for some, needs the column {UNITS!r} or {CORE!r}"
-        " beside it"
+        f"a resource, of which each unit of a job asks for some, needs the column {UNITS!r} or"
+        f" {CORE!r} beside it; {known_columns()}, {', '.join(NAME_COLUMNS)}"
     )
 
 
