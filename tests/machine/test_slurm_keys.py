@@ -140,3 +140,18 @@ SOMETIMES = ("selecttype", "selecttypeparameters", "oversubscribe", "shared")
 def known_lines() -> set[str]:
     """Return the keys that begin lines about things."""
     return {kind.casefold() for kind in TABLE} - {GENERAL}
+
+
+def test_parameters_are_found_whatever_stands_between(tmp_path: Path) -> None:
+    """As Slurm looks for them in the whole text."""
+    path = tmp_path / "slurm.conf"
+    text = 'SchedulerParameters="bf_interval=60 bf_window=10;defer, bf_interval=9"'
+    path.write_text(f"NodeName=n CPUs=8\n{text}\n")
+    assert read_slurm_conf(path).parameters == {"bf_interval": "60", "bf_window": "10", "defer": ""}
+
+
+def test_nodes_in_no_partition_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text("NodeName=n[1-2] CPUs=8\nNodeName=x[1-3] CPUs=8\nPartitionName=p Nodes=n1\n")
+    with pytest.warns(HpcgymWarning, match=r"nodes in no partition.*: 4, such as .*n2"):
+        assert read_slurm_conf(path).cluster.nodes == 5

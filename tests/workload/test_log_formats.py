@@ -134,7 +134,7 @@ def test_logs_of_pbs(tmp_path: Path) -> None:
     assert workload.requested_time.tolist() == [1000, 7200]
     assert workload.allocated_processors.tolist() == [4, 26]
     assert workload.requested_processors.tolist() == [4, 26]
-    assert workload.used_memory.tolist() == [767, -1]
+    assert workload.used_memory.tolist() == [750, -1]
     assert workload.status.tolist() == [1, 0]
     assert workload.units is not None
     assert workload.units.tolist() == [2, 2]
@@ -206,7 +206,7 @@ def test_wrong_lines_of_pbs_are_skipped(tmp_path: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("memory", "kilobytes"),
-    [("3068kb", 767), ("3mb", 768), ("12.27M", 3142), ("4096b", 1), ("1gw", 2 << 20), ("8", 1)],
+    [("3068kb", 750), ("3mb", 750), ("12.27M", 3068), ("4096b", 1), ("1gw", 2_048_000), ("8", 1)],
 )
 def test_memory_in_any_unit(tmp_path: Path, memory: str, kilobytes: int) -> None:
     path = tmp_path / "log"

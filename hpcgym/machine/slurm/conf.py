@@ -236,6 +236,7 @@ _KINDS = (
     nodes.NO_MEMORY,
     NOT_READ,
     lines.MISSING,
+    nodes.OF_NONE,
     keys.UNKNOWN,
     nodes.OTHER_RESOURCES,
     lines.ELSEWHERE,
@@ -312,12 +313,18 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     numbers |= {name: number for number, name in enumerate(node_names)}
     parts = list(things(settings, "partitionname", "partition"))
     sets = nodes.sets_of(settings, node_lines, remarks)
+    partitions = _partitions(parts, numbers, sets, general, remarks)
+    if partitions:
+        used = {node for partition in partitions for node in partition.nodes}
+        remarks[nodes.OF_NONE] += [
+            f"{path}: {name}" for number, name in enumerate(node_names) if number not in used
+        ]
     cluster = Cluster(
         groups=tuple(groups),
         name=general.get("clustername") or Path(path).name,
         partitions=tuple(
             replace(partition, billing=_of_sole_types(partition.billing, sole_types))
-            for partition in _partitions(parts, numbers, sets, general, remarks)
+            for partition in partitions
         ),
     )
     others = keys.other_settings(settings, remarks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -115,9 +116,12 @@ def _parameters_of(line: SlurmSetting, remarks: Remarks) -> Iterator[OtherSettin
 
 
 def parameters(text: str) -> dict[str, str]:
-    """Return ``SchedulerParameters`` by name in lower case; of two Slurm looks up the first."""
+    """Return ``SchedulerParameters`` by name in lower case; of two Slurm looks up the first.
+
+    Slurm looks for names anywhere in the text, whatever stands between them.
+    """
     by_name: dict[str, str] = {}
-    for name, _, value in (part.partition("=") for part in text.split(",") if part.strip()):
+    for name, _, value in (part.partition("=") for part in re.split(r"[,;\s]+", text) if part):
         by_name.setdefault(name.strip().casefold(), value.strip())
     return by_name
 

@@ -27,6 +27,7 @@ from hpcgym.units import GENERIC_OF_SLURM, amount_of
 DOWN = "nodes left out, since the file says that no job may start on them"
 NO_MEMORY = "nodes without RealMemory, which have 1 MB then"
 OTHER_RESOURCES, UNLIMITED = "resources of nodes left out", "resources of nodes that limit nobody"
+OF_NONE = "nodes in no partition, on which no job of the file runs"
 RESET = "lines of nodes with numbers that do not go together, which Slurm sets otherwise"
 
 

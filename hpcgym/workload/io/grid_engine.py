@@ -33,6 +33,8 @@ _PLACES = {
 _CATEGORY = 39
 # its options may hold colons; behind it are iow, pe_taskid and maxvmem
 _REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
+#: A resource of the relation EXCL (complex(5)) as sites call it, with a value that holds.
+_EXCLUSIVE = re.compile(r"[ ,]excl(?:usive)?=(?:true|1)(?![^ ,])", re.IGNORECASE)
 _NONE = (None, "", "NONE", "none")
 
 
@@ -55,6 +57,8 @@ def read_grid_engine(path: Path, how: ReadOptions) -> Workload:
     log.drop(list(map(_no_job, log.texts("pe_taskid"), log.texts("start_time"))))
     log.drop_copies()
     columns = log.settled(_columns(log))
+    alone = [_EXCLUSIVE.search(category) is not None for category in log.texts("category")]
+    log.count(logs.ALONE.format("-l exclusive"), alone)
     return logs.workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 

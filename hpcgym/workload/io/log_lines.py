@@ -35,6 +35,8 @@ Ints = NDArray[np.int64]
 Told = tuple[str, Callable[[str], Any]]
 
 #: Prefix of the names of columns of generic resources.
+#: What some jobs ask for, and no log tells of a machine.
+ALONE = "not used: {}, by which a job is alone on its nodes"
 GENERIC = "gres/"
 
 MOST_MB, MOST_KB = 1 << 40, 1 << 50  # of memory: more than any machine has
@@ -377,7 +379,8 @@ def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
     changed |= {
         "requested_processors": cores,
         "requested_memory": np.where(known, -(-memory_mb * 1000 // cores), MISSING),
-        "used_memory": np.where(used_kb >= 0, -(-used_kb // cores), MISSING),
+        # both in thousandths of the megabytes in which jobs ask for memory, 1,024 KB
+        "used_memory": np.where(used_kb >= 0, -(-used_kb * 1000 // (1024 * cores)), MISSING),
     }
     if not held and (nodes <= 0).all():
         return changed, {}

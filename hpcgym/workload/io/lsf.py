@@ -29,7 +29,14 @@ _MEMORY = "not used: memory of rusage[mem=...], of a unit that the log does not 
 
 #: Fields of a record up to the first list, by their places; names as in lsb.acct(5).
 _FIRST = {
-    **{"eventTime": 2, "jobId": 3, "numProcessors": 6, "submitTime": 7, "beginTime": 8},
+    **{
+        "eventTime": 2,
+        "jobId": 3,
+        "options": 5,
+        "numProcessors": 6,
+        "submitTime": 7,
+        "beginTime": 8,
+    },
     **{"startTime": 10, "userName": 11, "queue": 12, "resReq": 13, "dependCond": 14},
 }
 _ASKED_HOSTS = 22
@@ -37,6 +44,7 @@ _ASKED_HOSTS = 22
 _AFTER_HOSTS = {"jStatus": 0, "projectName": 24, "exitStatus": 25, "idx": 29, "maxRMem": 30}
 _SUBMIT_EXT = 53  # behind the lists of hosts: how many pairs follow
 _DONE = 64  # jStatus
+_EXCLUSIVE = 0x40  # options: SUB_EXCLUSIVE of lsbatch.h
 
 
 def is_lsf(head: bytes) -> bool:
@@ -51,6 +59,8 @@ def read_lsf(path: Path, how: ReadOptions) -> Workload:
     log.drop_copies()
     columns = log.settled(_columns(log))
     log.count(_DEPENDENCY, [bool(text) for text in log.texts("dependCond")])
+    alone = [bool((count_of(text) or 0) & _EXCLUSIVE) for text in log.texts("options")]
+    log.count(logs.ALONE.format("bsub -x"), alone)
     log.count(_MEMORY, ["mem=" in text for text in log.texts("resReq")])
     return logs.workload_of(log, columns, Clock(how.tz), "jobId", "idx")
 

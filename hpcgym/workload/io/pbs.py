@@ -232,7 +232,7 @@ _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 #: Dates of records, and the entries in whose place they stand.
 _DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _PLACE = f"{_LIST}place"
-_ALONE = "not used: Resource_List.place=excl, by which a job is alone on its nodes"
+_ALONE = logs.ALONE.format("Resource_List.place=excl")
 _BY_END = "repaired: start taken from the end and the walltime"
 
 _HOSTS = logs.told_by_hosts("exec_host", _slots)

@@ -60,7 +60,7 @@ def test_logs_of_grid_engine(tmp_path: Path) -> None:
     assert workload.requested_time.tolist() == [3600, 86_400, 31_536_000, 3600, -1]
     assert workload.requested_processors.tolist() == [4, 1, 4, 4, 4]
     assert workload.requested_memory.tolist() == [2_048_000, 1_431_000, -1, 2_048_000, 1000]
-    assert workload.used_memory.tolist() == [1000, 4000, 1000, 245, 2_276_332]
+    assert workload.used_memory.tolist() == [977, 3907, 977, 239, 2_222_981]
     assert workload.status.tolist() == [1, 1, 0, 0, 1]
     assert names_of(workload, "user_id") == {1: "ann"}
     assert names_of(workload, "group_id") == {1: "bio"}
@@ -95,6 +95,16 @@ def read(folder: Path, line: str, **options: Any) -> Workload:
 )
 def test_wrong_lines_are_skipped(tmp_path: Path, line: str) -> None:
     assert len(read(tmp_path, line, errors="skip")) == 1
+
+
+def test_a_job_that_is_alone_on_its_nodes_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(
+        record(category="-l h_rt=9,exclusive=TRUE -pe mpi 4") + "\n" + record(id=8) + "\n"
+    )
+    workload = load_workload(path, "none", processors=8)
+    reason = "not used: -l exclusive, by which a job is alone on its nodes"
+    assert workload.cleaning.get(reason) == 1
 
 
 test_mistakes = mistakes_of(globals())

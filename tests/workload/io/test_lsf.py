@@ -30,10 +30,11 @@ def record(version: str = "10.1", **given: Any) -> str:
         "id": 7, "idx": 0, "submit": BEGAN, "begin": 0, "start": BEGAN + 100, "end": BEGAN + 150,
         "asked": [], "hosts": ["n1", "n1", "n2", "n2"], "slots": 4, "command": 'a "b c" ; d',
         "resreq": "", "depend": "", "status": 64, "memory": 4001, "limit": 3600, "name": "x",
-        "pairs": 2, "used": 2, "project": "phys",
+        "pairs": 2, "used": 2, "project": "phys", "options": 33554434,
     } | given  # fmt: skip
     fields: list[Any] = [
-        quoted("JOB_FINISH"), quoted(version), job["end"], job["id"], 1501, 33554434, job["slots"],
+        quoted("JOB_FINISH"), quoted(version), job["end"], job["id"], 1501, job["options"],
+        job["slots"],
         job["submit"], job["begin"], 0, job["start"], quoted("ann"), quoted("long"),
         quoted(job["resreq"]), quoted(job["depend"]), '""', quoted("login"), quoted("/home"),
         '""', '""', '""', quoted("123.4"), len(job["asked"]), *map(quoted, job["asked"]),
@@ -75,7 +76,7 @@ def test_logs_of_lsf(tmp_path: Path) -> None:
     assert workload.units is not None
     assert workload.units.tolist() == [2, 9, 1, 2, 2]  # 16 slots on one host, two on another
     assert workload.units_per_node.tolist() == [1, 8, -1, 1, 1]
-    assert workload.used_memory.tolist() == [1001, 223, -1, 1001, 1001]
+    assert workload.used_memory.tolist() == [977, 218, -1, 977, 977]
     assert workload.status.tolist() == [1, 0, 1, 1, 1]
     assert names_of(workload, "user_id") == {1: "ann"}
     assert names_of(workload, "group_id") == {1: "phys"}
@@ -115,6 +116,14 @@ def read(folder: Path, line: str, **options: Any) -> Workload:
 )
 def test_wrong_lines_are_skipped(tmp_path: Path, line: str) -> None:
     assert len(read(tmp_path, line, errors="skip")) == 1
+
+
+def test_a_job_that_is_alone_on_its_nodes_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(record(options=33554434 | 0x40) + "\n" + record(id=8) + "\n")
+    workload = load_workload(path, "none", processors=8)
+    reason = "not used: bsub -x, by which a job is alone on its nodes"
+    assert workload.cleaning.get(reason) == 1
 
 
 test_mistakes = mistakes_of(globals())
