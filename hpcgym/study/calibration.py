@@ -9,7 +9,7 @@ schedule keeps them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -235,6 +235,7 @@ def changes_for(workload: Workload, own: Candidate) -> list[Change]:
     limits = [
         Change("limit", words, {"quota": (*now.quota, *quotas)})
         for words, quotas in limits_of(workload)
+        if not all(_is_given(workload, quota, now.quota) for quota in quotas)
     ]
     return [
         *_of_machine(own.cluster),
@@ -242,6 +243,16 @@ def changes_for(workload: Workload, own: Candidate) -> list[Change]:
         *(change for change in backfills if change.rules["backfill"] != now.backfill),
         *(change for change in orders if change.rules["policy"] != now.policy),
     ]
+
+
+def _is_given(workload: Workload, quota: Quota, given: Sequence[Quota]) -> bool:
+    """Return whether the site's own limits bound the same amount of the same jobs."""
+    of_quota = {name for name, _ in quota.bounds}
+    counted = quota.counted(workload) >= 0
+    for own in given:
+        if {*quota.each} <= {*own.each} and of_quota <= {name for name, _ in own.bounds}:
+            counted &= (own.counted(workload) < 0) | own.spared(workload)
+    return not counted.any()
 
 
 def _shared_out(nodes: int, cluster: Cluster) -> list[int]:

@@ -81,6 +81,20 @@ def test_limits_are_of_what_tells_jobs_apart() -> None:
     assert len(list(limits_of(made.with_columns(partition=made.user_id % 2)))) == 5
 
 
+def test_a_limit_that_the_site_gives_is_not_looked_for() -> None:
+    """Of all jobs that it may bind; one of some users, or of another amount, is no such limit."""
+    jobs = hpcgym.simulate(NARROW, "easy").as_workload()
+
+    def of_users(quota: str) -> set[str]:
+        own = Candidate(Scheduler(quota=quota), Cluster(64), {})
+        words = (change.words for change in changes_for(jobs, own))
+        return {text.split()[3] for text in words if "of each user" in text}
+
+    assert of_users("user:jobs=99") == {"processors"}
+    assert of_users("group/user:processors=9") == {"jobs"}
+    assert of_users("user=1/user:processors=9") == {"jobs", "processors"}
+
+
 def test_machines_with_other_numbers_of_nodes() -> None:
     groups = (NodeGroup("a", 3, {"core": 2}), NodeGroup("b", 2, {"core": 8}))
     parts = (Partition("all", (0, 1, 2, 3, 4)), Partition("last", (2, 4)), Partition("first", (0,)))
