@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
 from hpcgym.machine.slurm.nodes import of_sole_type
-from hpcgym.names import MOST_NICE, of_type
+from hpcgym.names import CORE, MEMORY, MOST_NICE, of_type
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -25,7 +26,15 @@ from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 from hpcgym.units import WEEK_S, count_of
-from hpcgym.workload.amounts import in_terms_of, licences_in, weights_of
+from hpcgym.workload.amounts import (
+    AMOUNTS,
+    OF_ONE_JOB,
+    amount_of_tres,
+    amount_within,
+    in_terms_of,
+    licences_in,
+    weights_of,
+)
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
@@ -37,8 +46,8 @@ _BILLING = "tresbillingweights"
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
-    "priorityweightpartition", "priorityweightqos", "prioritymaxage", "prioritydecayhalflife",
-    "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
+    "priorityweightpartition", "priorityweightqos", "priorityweighttres", "prioritymaxage",
+    "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
 )  # fmt: skip
 #: Why settings are not followed.
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
@@ -152,11 +161,15 @@ def _warn(read: SlurmRules) -> None:
     """Warn of what is wrong, and of what is not followed."""
     path, qos, assoc = read.files
     warn_of_file(path, Remarks(list, {_WRONG: read.wrong}), HpcgymWarning)
+    if untracked := _untracked(read):
+        text = f"{path}: AccountingStorageTRES does not track {', '.join(untracked)}"
+        why = "a dump may not tell which jobs have it, and Slurm itself keeps no limit of it"
+        warn_caller(f"{text}: {why}", HpcgymWarning)
     has = read.conf.cluster.node_resources
     untyped = [
         f"{name} in {quota}"
         for quota in read.scheduler.quota
-        for name, _ in quota.bounds
+        for name in map(amount_within, dict(quota.bounds))
         if name not in has and any(name.startswith(of_type(resource, "")) for resource in has)
     ]
     if untyped:
@@ -172,6 +185,20 @@ def _warn(read: SlurmRules) -> None:
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
         text = f"{path}: not followed: {', '.join(_in_short(left_of_conf))}{hint}"
         warn_caller(text, HpcgymWarning, [str(setting) for setting in left_of_conf])
+
+
+def _untracked(read: SlurmRules) -> list[str]:
+    """Return the resources of limits and weights that accounting does not track, though some."""
+    conf = read.conf
+    if conf.tracked is None:
+        return []
+    tracked = {of_sole_type(amount_of_tres(name), conf.sole_types) for name in conf.tracked}
+    named = {of for quota in read.scheduler.quota for of, _ in (*quota.bounds, *quota.least)}
+    for text in (part.billing for part in conf.cluster.partitions if part.billing):
+        with suppress(HpcgymError):
+            named |= {*weights_of(text)}
+    always = (*AMOUNTS, *OF_ONE_JOB, MEMORY, *tracked)
+    return sorted({*map(amount_within, named)} - {*always})
 
 
 def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
@@ -285,6 +312,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
             return _WITH_QOS
+        if key == "priorityweighttres" and (left := [*_tres_weights(conf, simulated=False)]):
+            return f"weights of {', '.join(left)} are not simulated, only those of CPUs"
         if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree", MAX_TRES}:
             return "of its flags only NO_FAIR_TREE and MAX_TRES are simulated"
         return ""
@@ -390,6 +419,9 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     terms += _of_qos(known, weights["PriorityWeightQOS"])
     weights["PriorityWeightPartition"] = _weight(conf, "PriorityWeightPartition")
     terms = _of_partitions(conf, weights["PriorityWeightPartition"]) + terms
+    of_amounts = _tres_weights(conf, simulated=True)
+    terms += [term for name, weight in of_amounts.items() for term in _of_tres(conf, name, weight)]
+    weights["PriorityWeightTRES"] = math.ceil(sum(of_amounts.values()))
     most, of_usage = sum(weights.values()), weights["PriorityWeightFairshare"] > 0
     policy = _with_tiers(conf, *_less_nice(terms, most, of_usage)) or "fcfs"
     if not of_usage:
@@ -450,6 +482,38 @@ def _of_partitions(conf: SlurmConf, weight: int) -> list[str]:
         "partition",
         {partition.name: weight * partition.priority_factor / greatest for partition in partitions},
     )
+
+
+#: Amount -> what expressions call what a job asks for of it.
+_ASKED = {"processors": "processors"}
+
+
+def _tres_weights(conf: SlurmConf, *, simulated: bool) -> dict[str, float]:
+    """Return the weights of PriorityWeightTRES that are simulated, or the others."""
+    text = conf.scheduling.get("priorityweighttres", "")
+    try:
+        weights = weights_of(text) if text else {}
+    except HpcgymError as error:
+        raise conf.wrong("priorityweighttres", f"PriorityWeightTRES={text}: {error}") from None
+    return {name: weights[name] for name in weights if (name in _ASKED) == simulated}
+
+
+def _of_tres(conf: SlurmConf, amount: str, weight: float) -> list[str]:
+    """Return what a job's share of all that its partition has of an amount adds to its priority.
+
+    By ``_get_tres_factors`` in ``priority_multifactor.c`` of Slurm 22.05 to 25.05.
+    """
+    cluster = conf.cluster
+    column = cluster.resources.index(CORE)
+    totals = {
+        part.name: int(cluster.capacity[list(part.nodes), column].sum())
+        for part in cluster.partitions
+    }
+    if len({*totals.values()}) <= 1:
+        total = next(iter(totals.values()), cluster.processors)
+        return [f"{weight / total:.15g} * {_ASKED[amount]}"] if total else []
+    shares = {name: weight / total for name, total in totals.items() if total}
+    return [f"{term} * {_ASKED[amount]}" for term in _of_names("partition", shares)]
 
 
 def _of_names(column: str, numbers: Mapping[str, float]) -> list[str]:

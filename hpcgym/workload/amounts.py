@@ -150,9 +150,14 @@ def on_a_node(amount: str) -> str:
     return f"{amount}{_ON_A_NODE}"
 
 
+def amount_within(name: str) -> str:
+    """Return the amount that one is a share of, ``gpu`` of ``gpu-a-node``; else the name itself."""
+    return name.removesuffix(_ON_A_NODE)
+
+
 def in_terms_of(name: str, renamed: Callable[[str], str]) -> str:
-    """Return the name of an amount with that which it is of called otherwise."""
-    of = name.removesuffix(_ON_A_NODE)
+    """Return the name of an amount with that which it is a share of called otherwise."""
+    of = amount_within(name)
     return renamed(of) + name[len(of) :]
 
 

@@ -543,6 +543,36 @@ def test_a_hundred_partitions(tmp_path: Path) -> None:
     assert scheduler.policy.count("partition ==") == 199  # the lowest tier adds nothing
 
 
+def test_weights_of_amounts_in_priorities(tmp_path: Path) -> None:
+    """Of processors, over those of the partition; of others a warning says that they are left."""
+    text = "PriorityWeightAge=10\nPriorityWeightTRES=CPU=1000,GRES/gpu=5\n"
+    with pytest.warns(HpcgymWarning, match="not followed: PriorityWeightTRES"):
+        policy = find_scheduler(conf(tmp_path, text)).policy
+    age = "10 * min(wait / 604800, 1)"
+    assert policy == f"max({age} + 15.625 * processors - nice, 1)"  # of 64 processors
+    parts = "NodeName=m[1-2] CPUs=8\nPartitionName=a Nodes=m1\nPartitionName=b Nodes=m[1-2]\n"
+    both = find_scheduler(conf(tmp_path, f"PriorityWeightTRES=cpu=80\n{parts}"))
+    assert both.policy == (
+        "max(10 * (partition == 'a') * processors + 5 * (partition == 'b') * processors - nice, 1)"
+    )
+    with pytest.warns(HpcgymWarning, match="invalid values.*'x=1' is no weight of an amount"):
+        assert find_scheduler(conf(tmp_path, "PriorityWeightTRES=x=1\n")).policy == "fcfs"
+
+
+def test_what_accounting_does_not_track_is_told(tmp_path: Path) -> None:
+    path, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
+    nodes = "NodeName=g[1-2] CPUs=8 Gres=gpu:a100:4,fpga:1\nPartitionName=p Nodes=ALL"
+    qos.write_text("Name|MaxTRESPU|MaxTRESPerNode\nq|gres/gpu=2,cpu=4,license/x=1|gres/fpga=1\n")
+    path.write_text(f"{nodes} TRESBillingWeights=gres/gpu=4\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        find_scheduler(f"{path}:qos={qos}")  # the file does not say it
+    with path.open("a") as file:
+        file.write("AccountingStorageTRES=gres/gpu:a100\n")
+    with pytest.warns(HpcgymWarning, match=r"does not track fpga, licence\.x: a dump may not tell"):
+        find_scheduler(f"{path}:qos={qos}")
+
+
 def test_qos(tmp_path: Path) -> None:
     path = tmp_path / "qos.txt"
     path.write_text(

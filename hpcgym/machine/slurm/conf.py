@@ -197,6 +197,8 @@ class SlurmConf:
         their own, by name.
     sole_types : type -> its resource, where nodes have no other type of it: ``gpu-a100`` ->
         ``gpu``. Such a type is no resource by itself.
+    tracked : the resources of ``AccountingStorageTRES`` that accounting tracks beside those that it
+        always does; None: the file does not say which.
     others : settings that are not of the machine; a scheduler may go by them.
     """
 
@@ -208,6 +210,7 @@ class SlurmConf:
     preempt_modes: dict[str, str]
     grace_times: dict[str, str]
     sole_types: dict[str, str]
+    tracked: tuple[str, ...] | None
     others: tuple[OtherSetting, ...]
 
     def said(self, name: str) -> str:
@@ -258,6 +261,7 @@ def _counts_memory(settings: Sequence[SlurmSetting], general: Mapping[str, str])
     return any("realmemory" in line.told for line in things(settings, "nodename", "nodes"))
 
 
+_TRACKED = "accountingstoragetres"
 #: A generic resource of a type among weights of trackable resources.
 _TYPED = re.compile(r"gres/(?P<of>[^:=,]+):(?P<kind>[^=,]+)", re.IGNORECASE)
 
@@ -340,5 +344,6 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
         sole_types=sole_types,
+        tracked=several(general[_TRACKED]) if _TRACKED in general else None,
         others=tuple(others),
     )
