@@ -53,6 +53,7 @@ _MULTIFACTOR = (
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
 _NOT_SIMULATED = "not simulated"
 _BASIC = "priority/basic"
+_NO_LICENCE = "no licence is reserved: jobs that lack some are passed over, as without it"
 _WRONG = "invalid values, replaced by Slurm's defaults"
 #: Columns of QOS about preemption.
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
@@ -183,6 +184,7 @@ def _warn(read: SlurmRules) -> None:
     if left_of_conf := [setting for setting, _ in read.left]:
         more = qos is None and any(why == _WITH_QOS for _, why in read.left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
+        hint += f"; bf_licenses: {_NO_LICENCE}" * any(why == _NO_LICENCE for _, why in read.left)
         text = f"{path}: not followed: {', '.join(_in_short(left_of_conf))}{hint}"
         warn_caller(text, HpcgymWarning, [str(setting) for setting in left_of_conf])
 
@@ -352,7 +354,7 @@ def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
     if name in slurm_qos.YOUNGEST_FIRST:
         return "" if scheduler.preemption is not None else "no job stops another"
     if name == "bf_licenses":
-        return "no licence is reserved: jobs that lack some are passed over, as without it"
+        return _NO_LICENCE
     known = name in known_keys(PARAMETERS)
     return _NOT_SIMULATED if known else f"Slurm has no such parameter{meant(PARAMETERS, name)}"
 

@@ -118,7 +118,9 @@ def test_licences_of_a_slurm_conf(tmp_path: Path) -> None:
     assert result.start.tolist() == [0, 100, 2, 3]
     with conf.open("a") as file:
         file.write("SchedulerParameters=bf_licenses\n")
-    with pytest.warns(HpcgymWarning, match="not followed: SchedulerParameters bf_licenses"):
+    with pytest.warns(
+        HpcgymWarning, match="not followed: .* bf_licenses; .*no licence is reserved"
+    ):
         assert find_scheduler(str(conf)).quota == scheduler.quota
     conf.write_text(text + "Licenses=matlab:2,abaqus:x\n")
     with pytest.warns(HpcgymWarning, match="invalid values.*Licenses=matlab:2,abaqus:x: no"):

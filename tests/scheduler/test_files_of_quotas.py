@@ -190,8 +190,9 @@ def test_jobs_beyond_a_limit_of_one_job_are_refused(
     conf.write_text(
         "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nGresTypes=gpu\n"
         "NodeName=g[1-4] CPUs=8 Gres=gpu:4\nPartitionName=p Nodes=ALL Default=YES\n"
+        "PriorityWeightQOS=9\n"
     )
-    qos.write_text(f"Name|{column}|Flags|GrpJobs\nq|{limit}|{flags}|9\nunused|||3\n")
+    qos.write_text(f"Name|{column}|Flags|GrpJobs|Priority\nq|{limit}|{flags}|9|2\nqs|||3|4\n")
     ran = "2024-03-01T12:00:00|2024-03-01T12:00:00|01:00:00"
     rows = [f"1|q|COMPLETED|{ran}|02:00:00|cpu=8,node=2,gres/gpu=4"]
     rows += [f"2|q|COMPLETED|{ran}|02:00:00|cpu=8,node=1,gres/gpu=2"]

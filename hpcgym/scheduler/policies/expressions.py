@@ -12,7 +12,7 @@ import ast
 import keyword
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
@@ -373,12 +373,13 @@ class Expression:
         """Return its operations, their operands, and the columns of jobs that they read."""
         steps: list[tuple[int, float]] = []
         columns: list[NDArray[np.float64]] = []
+        named = {step.text for step in self.steps}
         for step in self.steps:
             if step.code == op.USAGE:
                 steps.append((op.NUMBER, 0.0))
             elif step.code == op.COLUMN:
                 steps.append((op.COLUMN, 2 + len(columns)))  # behind those of features
-                columns.append(_column(jobs, step))
+                columns.append(_column(jobs, step, named))
                 if step.name == "clock":
                     steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
             elif step.code == op.FEATURE:
@@ -394,10 +395,10 @@ class Expression:
         return np.array(codes, np.int64), np.array(numbers, np.float64), columns
 
 
-def _column(jobs: JobColumns, step: ProgramStep) -> NDArray[np.float64]:
+def _column(jobs: JobColumns, step: ProgramStep, named: Set[str]) -> NDArray[np.float64]:
     """Return a column of jobs; if the step has a text, 1 for jobs with that name, else 0."""
     if step.text:
-        return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)
+        return jobs.is_called(NAMED[step.name], step.text, named).astype(np.float64)
     return jobs.nice if step.name == NICE else jobs.field(COLUMNS[step.name][1])
 
 

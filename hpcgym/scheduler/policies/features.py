@@ -96,10 +96,11 @@ class JobColumns:
         """Return a column of the log, by its name in the workload."""
         return self._workload.columns[name].astype(np.float64)
 
-    def is_called(self, column: str, name: str) -> NDArray[np.bool_]:
+    def is_called(self, column: str, name: str, beside: Iterable[str] = ()) -> NDArray[np.bool_]:
         """Return whether each job has this name in a column, (n_jobs,) bool.
 
-        A number without a name in the log has its digits as a name.
+        A number without a name in the log has its digits as a name. Those named ``beside`` it are
+        not meant by it.
 
         Warns
         -----
@@ -107,7 +108,7 @@ class JobColumns:
         """
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)
-        if near and name not in names.values():
+        if near and name not in names.values() and near[0] not in beside:
             text = f"nothing is called {name!r} in {column}; did you mean {near[0]!r}?"
             warn_caller(text, WorkloadWarning)  # of a log, in the same words for all its slices
         return self.are_called(column, (name,))
