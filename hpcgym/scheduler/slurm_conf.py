@@ -323,6 +323,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
         return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
     if key.startswith("preempt") or key == "gracetime":
         return _why_no_preemption(setting, conf, scheduler, known)
+    if key == "maxmempercpu":
+        return "jobs have the processors that the log tells, which Slurm raises by it"
     if key == "accountingstorageenforce":
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:

@@ -129,8 +129,8 @@ def _that_bound_nobody(workload: Workload, quotas: Sequence[Quota]) -> list[str]
 def _bounds_nobody(workload: Workload, quota: Quota) -> str:
     """Return a quota in words that is of no job of a workload, or of what no job asks for."""
     within = quota.counted(workload) >= 0
-    if not within.any():
-        return str(quota)
+    if quota.of_a_job or not within.any():
+        return "" if within.any() else str(quota)
     unasked = {
         name: most for name, most in quota.bounds if not quota.asked(workload, name)[within].any()
     }

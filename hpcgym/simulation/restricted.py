@@ -104,15 +104,25 @@ def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bo
     Raises
     ------
     HpcgymError : an amount that the log does not tell.
+
+    Warns
+    -----
+    HpcgymWarning : the same of a limit of one job in a table of a site.
     """
     bounds = dict(quota.bounds) if quota.of_a_job else quota.running
     if not bounds and not quota.least:
         return
     bound = (quota.counted(workload) >= 0) & ~quota.spared(workload) & decided(workload)
-    for name, most in bounds.items():
-        yield name, (quota.asked(workload, name) > most) & bound
-    for name, least in quota.least:
-        yield name, (quota.asked(workload, name) < least) & bound
+    for sign, pairs in ((1, bounds.items()), (-1, quota.least)):
+        for name, limit in pairs:
+            try:
+                asked = quota.asked(workload, name)
+            except HpcgymError as error:
+                if not (quota.of_table and quota.of_a_job):
+                    raise
+                warn_caller(f"not followed: {error}", HpcgymWarning)
+                continue
+            yield name, (sign * asked > sign * limit) & bound
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:

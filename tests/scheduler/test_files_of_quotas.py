@@ -216,4 +216,16 @@ def test_jobs_beyond_a_limit_of_one_job_are_refused(
         hpcgym.validate_schedule(replace(free, scheduler=scheduler))
 
 
+def test_a_limit_of_what_a_log_does_not_tell_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "qos.txt"
+    path.write_text("Name|MaxTRESPerNode|MaxTRES\n1|cpu=1|cpu=2\n")
+    jobs = few_jobs(8, [0, 0], [5, 5], [2, 1], queue=[1, 1])
+    with pytest.warns(HpcgymWarning, match="not followed: quota .*a-node=1.*nothing tells"):
+        result = hpcgym.simulate(jobs, quota=str(path))
+    assert result.start.tolist() == [0, 0]
+    hpcgym.validate_schedule(result)
+    with pytest.raises(HpcgymError, match="nothing tells how many nodes"):
+        hpcgym.simulate(jobs, quota="job:processors-a-node=1")
+
+
 test_mistakes = mistakes_of(globals())
