@@ -79,13 +79,13 @@ def test_lines_go_on_and_characters_are_escaped(tmp_path: Path) -> None:
     assert conf.cluster.capacity[:, 0].tolist() == [4, 4, 1, 1]
     assert conf.node_names == ("n1", "n2", "m", "o")
     assert conf.cluster.partitions[0].nodes == (0,)
-    assert warned == []
+    assert [text[:21] for text in warned] == ["nodes in no partition"]
 
 
 def test_what_of_two_counts_and_quotes_within_values(tmp_path: Path) -> None:
     text = (
         'AuthInfo="cred_expire=1","ttl=2"\nNodeName=a Feature=x Features=y\nNodeName=b Features=y\n'
-        "NodeSet=s Feature=y\nPartitionName=p Nodes=s\n"
+        "NodeSet=s Feature=y\nPartitionName=p Nodes=s\nPartitionName=all Nodes=ALL\n"
     )
     assert read(tmp_path, text).cluster.partitions[0].nodes == (1,)
 
@@ -424,7 +424,8 @@ def test_a_line_that_cannot_be_costs_itself(line: str, warning: str, tmp_path: P
 
 def test_states_and_priorities_of_partitions(tmp_path: Path) -> None:
     lines = "PartitionName=a State=Drained Priority=7\nPartitionName=b State=up AllowAccounts=X, \n"
-    a, b = read(tmp_path, "NodeName=n\n" + lines).cluster.partitions
+    lines += "PartitionName=c Nodes=n\n"
+    a, b, _ = read(tmp_path, "NodeName=n\n" + lines).cluster.partitions
     assert (a.state, a.priority_tier, a.priority_factor) == ("drain", 7, 7)
     assert (b.state, b.allow_accounts) == ("up", ("x",))
 
