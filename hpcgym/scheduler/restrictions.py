@@ -63,7 +63,10 @@ class Quota:
     bounds : amount -> the most that jobs may have of it at once; kept as sorted pairs. Amounts are
         those of :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
         and jobs that run or wait, ``submitted``, licences, such as ``licence.matlab``, and the
-        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``.
+        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``. ``gpu-minutes``,
+        ``processor-minutes`` and so on are what running jobs still may use: each its GPUs times
+        what is left of its requested time. A job starts once that, with its GPUs times its own
+        requested time, is at most the bound; time alone lets it start, to the second.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
 
@@ -220,6 +223,11 @@ def _are_called(columns: JobColumns, named: Iterable[tuple[str, str]]) -> NDArra
 def bound_submissions(quotas: Iterable[Quota]) -> bool:
     """Return whether one of some quotas bounds how many jobs may run or wait."""
     return any(quota.submitted for quota in quotas)
+
+
+def weigh_time(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds an amount weighed by time, such as gpu-minutes."""
+    return any(amount_called(name).of for quota in quotas for name in quota.running)
 
 
 # --- Windows --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_call
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import amount_of_tres
+from hpcgym.workload.amounts import amount_of_tres, minutes_of
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -75,10 +75,17 @@ class LimitColumn(NamedTuple):
     each : columns of jobs by which those of a QOS, or of an account and all below it, count apart;
         ("user",) of an association is each user below it, unless she has her own. None: of one job.
     amount : of jobs, that it bounds; "" of a column of trackable resources, each with its bound.
+    by_time : whether it bounds what running jobs still may use of these by their time limits [min].
     """
 
     each: tuple[str, ...] | None
     amount: str = ""
+    by_time: bool = False
+
+    def bounded(self, tres: str) -> str:
+        """Return which amount of jobs it bounds by a trackable resource; "": no known one."""
+        amount = self.amount or amount_of_tres(tres)
+        return minutes_of(amount) if amount and self.by_time else amount
 
 
 #: The columns of limits: one more is a row.
@@ -94,6 +101,9 @@ LIMITS = {
     "GrpSubmit": LimitColumn((), "submitted"),
     "MaxJobs": LimitColumn(("user",), "jobs"),
     "MaxSubmit": LimitColumn(("user",), "submitted"),
+    "GrpTRESRunMins": LimitColumn((), by_time=True),
+    "MaxTRESRunMinsPU": LimitColumn(("user",), by_time=True),
+    "MaxTRESRunMinsPA": LimitColumn(("group",), by_time=True),
     "MaxTRES": LimitColumn(None),
 }
 
@@ -125,7 +135,7 @@ def bounds_of(limits: Limits) -> dict[tuple[tuple[str, ...], str], int]:
         for column, bounds in limits.items()
         for name, most in bounds.items()
         if (each := LIMITS[column].each) is not None
-        and (amount := LIMITS[column].amount or amount_of_tres(name))
+        and (amount := LIMITS[column].bounded(name))
         and most
     }
 

@@ -67,6 +67,10 @@ struct Looks {
       due = next + (late + r.every - 1) / r.every * r.every;
     }
   }
+  // Time alone lets a job start from `at` on [s]: the first look from then on may find it.
+  void note_opening(const Rules& r, i64 at) {
+    due = std::min(due, next + (std::max(at - next, i64{0}) + r.every - 1) / r.every * r.every);
+  }
   // On nodes: note whether looks continue without an event. Slurm looks again if something has
   // changed since the last look. For Slurm that includes: two jobs wait that no quota bars (`two`),
   // this plan or the last one reserves a node without a job, or a job would fit before the time

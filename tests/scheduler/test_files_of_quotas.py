@@ -107,6 +107,9 @@ FOLLOWED = {
     "MaxJobsPU": ("9", "queue=q/user:jobs=9"),
     "MaxSubmitPU": ("9", "queue=q/user:submitted=9"),
     "MaxTRESPA": ("cpu=9", "queue=q/group:processors=9"),
+    "GrpTRESRunMins": ("gres/gpu=9", "queue=q:gpu-minutes=9"),
+    "MaxTRESRunMinsPU": ("cpu=9", "queue=q/user:processor-minutes=9"),
+    "MaxTRESRunMinsPA": ("mem=9", "queue=q/group:mem-minutes=9"),
     "MaxJobsPA": ("9", "queue=q/group:jobs=9"),
     "MaxSubmitPA": ("9", "queue=q/group:submitted=9"),
 }
