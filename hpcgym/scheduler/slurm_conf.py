@@ -289,7 +289,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
     if key in _FOLLOWED:
         return ""
     if key == "prioritycalcperiod":
-        return "it is of limits of minutes alone" if weigh_time(scheduler.quota) else _NOT_SIMULATED
+        in_part = "" if scheduler.fair_share is None else "only limits of minutes go by it"
+        return in_part if weigh_time(scheduler.quota) else _NOT_SIMULATED
     if setting.of and key == _BILLING:
         return _why_not_billed(setting.value)
     kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)

@@ -450,7 +450,7 @@ struct Simulator {
     interrupts.look(queue.jobs.size_in_blocks());
     queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
     if (rules().every > 0 && opens < forever) {
-      looks.note_opening(rules(), opens);
+      if (rules().depth > 0) looks.note_opening(rules(), opens);
       opens = (opens + rules().all_every - 1) / rules().all_every * rules().all_every;
     }
   }

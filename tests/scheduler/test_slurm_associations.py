@@ -151,6 +151,10 @@ def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> Non
             {"dora@other": {"GrpTRES": "gres/gpu=4,gres/gpu:v100=2"}},
             ["group=other/group/user:gpu=4+gpu-v100=2"],
         ),
+        (
+            {"science": {"GrpTRESRunMins": "cpu=100,gres/gpu:v100=2"}},
+            ["group=science|biology|physics:gpu-v100-minutes=2+processor-minutes=100"],
+        ),
         ({"science": {"MaxJobs": "-1", "GrpJobs": "UNLIMITED", "GrpTRES": "cpu=-1"}}, []),
         (
             {"alice@physics": {"Partition": "gpu", "MaxJobs": "1"}},
@@ -186,7 +190,8 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
     value = "cpu=7" if "TRES" in column else "7"
     path = written(tmp_path, **{"alice@physics": {column: value}})
     quotas, left = limits_as_quotas(read_associations(path))
-    followed = column in ("GrpJobs", "GrpTRES", "GrpSubmit", "MaxJobs", "MaxSubmit")
+    known = ("GrpJobs", "GrpTRES", "GrpTRESRunMins", "GrpSubmit", "MaxJobs", "MaxSubmit")
+    followed = column in known
     assert len(quotas) == followed
     assert [str(unfollowed) for unfollowed in left] == (
         [] if followed else [f"alice@physics: {column}"]
