@@ -165,7 +165,7 @@ def openings(result: Result) -> Times:
     one the second before, of an amount weighed by time.
     """
     submit, start = result.workload.submit_time, result.start
-    alone = np.setdiff1d(start, np.concatenate([submit, result.end]))
+    alone = np.setdiff1d(start[start >= result.begin], np.concatenate([submit, result.end]))
     opened: set[int] = set()
     for quota in result.scheduler.quota:
         for name, most in quota.running.items():
@@ -174,7 +174,7 @@ def openings(result: Result) -> Times:
             group = groups_of(result.workload, quota)
             asked = asked_of(result.workload, [name])[:, 0]
             held = _held(result, quota, name, (start, result.end))
-            for time in alone.tolist():
+            for time in alone.tolist() if len(held.time) else ():
                 waits = np.flatnonzero((submit < time) & (start >= time) & (group >= 0))
                 exceeds = held.at(group[waits], time - 1) + asked[waits] > most * amount.unit
                 opened.update([time] * bool(exceeds.any()))

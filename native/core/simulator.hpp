@@ -343,6 +343,7 @@ struct Simulator {
       if (b.due && !expire_all(is_known, answer)) return -1;  // before the pass of this second
     }
     line_up(b.time, b.number, b.due);
+    if (!b.due && rules().every == 0) note_opening();
     return -1;
   }
   // The same, once the running jobs are on the machine: enter the waiting jobs.
@@ -442,17 +443,13 @@ struct Simulator {
   i64 next_coming() const {
     return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
   }
-  // After a pass: note when the next one is due as time alone lets quotas bar a job no more. Where passes
-  // continue by the clock, it is the next over all jobs.
+  // After a pass: note when the next one is due as time alone lets quotas bar a job no more.
   void note_opening() {
     opens = forever;
     if (!quotas || !quotas->weighs_time()) return;
     interrupts.look(queue.jobs.size_in_blocks());
     queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
-    if (rules().every > 0 && opens < forever) {
-      if (rules().depth > 0) looks.note_opening(rules(), opens);
-      opens = (opens + rules().all_every - 1) / rules().all_every * rules().all_every;
-    }
+    if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
   // Whether priorities by usage change without a new charge.
   bool usage_fades() const {
