@@ -10,8 +10,8 @@ from hpcgym.reference.jobs import Spared
 from hpcgym.workload.model import Workload
 
 COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
-#: The key of each job, what it asks for, and how much may be had of one key.
-Slow = tuple[list[Any], list[int], int]
+#: The key of each job, what it asks for, and how much may be had of one key; True: by time.
+Slow = tuple[Any, ...]
 
 
 Named = tuple[int | str, ...]
@@ -40,8 +40,11 @@ def keys_of(workload: Workload, names: list[str], only: Named, spares: Named = (
 
 
 @st.composite
-def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
-    """One to three quotas that no job exceeds by itself, as a text and as the oracle has them."""
+def quotas(draw: st.DrawFn, workload: Workload, by_time: bool = False) -> tuple[str, list[Slow]]:
+    """One to three quotas that no job exceeds by itself, as a text and as the oracle has them.
+
+    ``by_time``: of minutes of what jobs ask for, too.
+    """
     texts, slow = [], []
     for _ in range(draw(st.integers(1, 3))):
         each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
@@ -58,9 +61,19 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
             most = draw(st.integers(max(widest, 1), max(2 * widest, 3)))
             bounds.append(f"{name}={most}")
             slow.append((keys, asked[name], most))
+        for name in draw(st.lists(st.sampled_from(list(asked)), unique=True)) if by_time else ():
+            seconds = [a * b for a, b in zip(asked[name], workload.requested_time, strict=True)]
+            longest = max((-(-int(seconds[row]) // 60) for row in bound), default=1)
+            most = max(longest, 1) + draw(st.integers(0, longest))
+            bounds.append(f"{MINUTES.get(name, name)}-minutes={most}")
+            slow.append((keys, asked[name], most, True))
         parts = named(only, spares) + each or ["all"]
         texts.append(f"{'/'.join(parts)}:{'+'.join(bounds)}")
     return "; ".join(texts), slow
+
+
+#: What amounts are called by time, if not by their names.
+MINUTES = {"jobs": "job", "processors": "processor"}
 
 
 def asks_of(workload: Workload) -> dict[str, list[int]]:

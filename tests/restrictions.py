@@ -126,8 +126,8 @@ def restrict(
             drawn_rules = drawn_rules.filter(lambda drawn: drawn[1][2] != "suspend")
         ours["preemption"], theirs["preemption"] = data.draw(drawn_rules)
     texts = []
-    if "quota" in which:
-        text, theirs["quotas"] = data.draw(quotas(log))
+    for word in {"quota", "minutes"} & {*which}:
+        text, theirs["quotas"] = data.draw(quotas(log, by_time=word == "minutes"))
         texts.append(text)
     if "places" in which:
         text, theirs["places"], running = data.draw(bounds(log))

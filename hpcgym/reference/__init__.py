@@ -178,6 +178,12 @@ What orders may look at
     p of the last terminated job of its user, mean and standard deviation of p of the last five, or
     of those that there are; p~, p~ and 0 without any; known_runs: how many these are. Suspended
     jobs neither run nor wait.
+31. Quotas by time: as in rule 24, but a running job has what it asks for times what is left of its
+    requested time, and a job is too much by what it asks for times its requested time; the bound is
+    in minutes. A suspended job keeps what is left of its time. A pass follows at the second at
+    which rule 24 would pass over a job of the queue no more, if it did at the last pass and nothing
+    else happened since. Under slurm the time that jobs have run counts at multiples of calc_period
+    only (0: never before they end), and that pass is at the next multiple of sched_interval.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,

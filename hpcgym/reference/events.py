@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
@@ -84,6 +85,8 @@ class Events:
         self.kept: list[Job] = []  # those whose processors are not free for the job being tried
         self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
         self.reopened = -1  # up to when windows have ended
+        self.passed = 0  # when the last pass was, or is
+        self.opening: int | None = None  # when time lets quotas bar a job no more, rule 31
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
         self.came = 0  # how many jobs have been submitted
@@ -147,7 +150,7 @@ class Events:
         if self.passes == "per-event":
             self.reopened = begin
             self.find_state(begin)
-            self.schedule(begin)
+            self.make_pass(begin)
         else:
             self.due = begin
 
@@ -162,7 +165,7 @@ class Events:
         ):
             now = self.next_time()
             due, self.due = self.due is not None, None
-            due = due or now in self.reopenings() + self.exempt_until()
+            due = due or now in [*self.reopenings(), *self.exempt_until(), self.opening]
             self.reopened = now
             self.expire(now)
             if self.passes == "per-timestamp":
@@ -174,7 +177,7 @@ class Events:
                     self.find_state(now, submitted)
                     for job in submitted:
                         self.submit(job, now)
-                    self.schedule(now)
+                    self.make_pass(now)
             else:
                 self.happened = False
                 while self.next_event(now):
@@ -182,7 +185,7 @@ class Events:
                 if due and not self.happened:
                     self.renew(now)
                     self.find_state(now)
-                    self.schedule(now)
+                    self.make_pass(now)
         return self.jobs
 
     def next_event(self, now: int) -> bool:
@@ -204,7 +207,7 @@ class Events:
             self.submit(job, now)
         if passes:
             self.happened = True
-            self.schedule(now)
+            self.make_pass(now)
         return True
 
     def end_and_predict(self, now: int) -> tuple[list[Job], list[Job]]:
@@ -260,6 +263,7 @@ class Events:
             times.append(self.coming[-1].submit)
         if self.outside:  # rule 28
             times += [job.end + 1 for job in self.leaving if job.end == self.reopened]
+        times += [] if self.opening is None else [self.opening]
         return min(times + self.reopenings() + self.exempt_until())
 
     def reopenings(self) -> list[int]:
@@ -400,7 +404,27 @@ class Events:
             return min(job.predicted + INCREMENTS[job.corrections], job.requested)
         return job.requested  # "requested", and "incremental" out of steps
 
+    def make_pass(self, now: int) -> None:
+        """Make a pass, and see when time alone lets quotas bar a job no more (rule 31)."""
+        self.passed, self.opening = now, None
+        self.schedule(now)
+        if not any(quota[3:] for quota in self.quotas):
+            return
+        last = max((j.start + j.paused + j.requested for j in self.running), default=now)
+        times = range(now, last)
+        for job in self.queue:
+            if self.over_quota(job, now) and not self.over_quota(job, last):
+                after = bisect_left(times, True, key=lambda at: not self.over_quota(job, at))
+                self.opening = min(self.opening or now + after, now + after)
+        if self.opening is not None and self.slurm is not None:
+            interval = self.slurm["sched_interval"]
+            self.opening += -self.opening % interval
+
     # What the classes below say
+
+    def over_quota(self, job: Job, at: int | None = None) -> bool:
+        """Rule 24."""
+        raise NotImplementedError
 
     def schedule(self, now: int) -> None:
         """Make a pass."""

@@ -68,7 +68,7 @@ class FailingSimulation(NodeSimulation):
         self.failed: list[Lost] = []  # runs that were lost so, which usage counts
         nobody = [None] * len(self.capacity)  # rule 4: the holders of nodes that are down
         nothing = [0] * len(self.capacity)
-        self.quotas = [([*k, *nobody], [*asks, *nothing], most) for k, asks, most in self.quotas]
+        self.quotas = [([*k, *nobody], [*asks, *nothing], *of) for k, asks, *of in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
         if self.preemption is not None:
             groups, *others = self.preemption

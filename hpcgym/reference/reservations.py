@@ -42,16 +42,27 @@ class Reservations(Events):
         held = bool(self.held) and self.preemption[0][job.number] in self.held
         return held or self.over_quota(job)
 
-    def over_quota(self, job: Job) -> bool:
-        """Rule 24."""
-        for keys, asks, most in self.quotas:
+    def over_quota(self, job: Job, at: int | None = None) -> bool:
+        """Rules 24 and 31: now, or at a time at which the same jobs run."""
+        for keys, asks, most, *by_time in self.quotas:
             key, asked = keys[job.number], asks[job.number]
             if key is None or isinstance(key, Spared) or asked == 0:
                 continue
-            held = self.running + self.suspended
-            if sum(asks[o.number] for o in held if keys[o.number] == key) + asked > most:
+            held = [o for o in self.running + self.suspended if keys[o.number] == key]
+            if by_time:
+                asked, most = asked * job.requested, 60 * most
+                now = self.last_counted(self.passed if at is None else at)
+                had = sum(asks[o.number] * min(o.requested - o.ran(now), o.requested) for o in held)
+            else:
+                had = sum(asks[o.number] for o in held)
+            if had + asked > most:
                 return True
         return False
+
+    def last_counted(self, now: int) -> int:
+        """Rule 31: up to when the time that jobs have run counts."""
+        period = 1 if self.slurm is None else self.slurm["calc_period"]
+        return now // period * period if period else -1
 
     def backfill_around(self, head: Job, now: int) -> None:
         """Rule 12, and rule 16 for the head."""

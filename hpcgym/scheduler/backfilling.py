@@ -198,7 +198,9 @@ NAME = "slurm"
 _MOST = 10**9
 #: As ``bf_interval``, in Slurm too: no pass backfills.
 NEVER = -1
-_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
+_MAY_BE_ZERO = (
+    "bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user", "calc_period",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,9 @@ class SlurmBackfill:
     default_queue_depth : a pass at an event looks at so many queued jobs and one more, as Slurm
         counts.
     sched_interval : [s] at multiples of it a pass at an event looks at all queued jobs.
+    calc_period : [s] at multiples of it the time that jobs have run counts, in limits of what they
+        still may use (PriorityCalcPeriod); 0: not before they end, as under PriorityType=
+        priority/basic.
 
     Raises
     ------
@@ -246,6 +251,7 @@ class SlurmBackfill:
     bf_max_job_user: int = 0
     default_queue_depth: int = 100
     sched_interval: int = 60
+    calc_period: int = 300
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -401,6 +407,11 @@ class BackfillRule:
     def one(self) -> bool:
         """Whether one job that waits has a reservation, around which others are backfilled."""
         return self.kind in ("easy", "until-shadow")
+
+    @property
+    def counts_time_s(self) -> int:
+        """At multiples of what the time counts that jobs have run [s]; 0: not before they end."""
+        return 1 if self.slurm is None else self.slurm.calc_period
 
     @property
     def shares(self) -> bool:

@@ -51,6 +51,7 @@ FEATURES = {
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
     "submitted": "quotas of submitted jobs",
+    "minutes": "quotas of amounts weighed by time",
     "maintenance": "maintenance windows",
     "preemption": "preemption",
     "dependencies": "jobs that follow others",
@@ -131,6 +132,10 @@ REASONS = {
         "any job may be beside any other there, and partitions keep some apart"
     ),
     "hold | shared nodes": "a job that starts beside another takes no free node",
+    "minutes | whole nodes, shared nodes": (
+        "a lower level, or a job beside it, makes a job longer than it asked for, and what it still"
+        " may use is not known as it starts"
+    ),
     # jobs that are stopped
     "preemption | shared nodes": (
         "a job that stops others for their parts of nodes would slow down those that stay"

@@ -68,8 +68,11 @@ class Quota:
     bounds : amount -> the most that jobs may have of it at once; kept as sorted pairs. Amounts are
         those of :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
         and jobs that run or wait, ``submitted``, licences, such as ``licence.matlab``, and the
-        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``. Of one job also those of
-        :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
+        resources of the jobs' units, such as ``mem`` [MB] and ``gpu``. ``gpu-minutes``,
+        ``processor-minutes`` and so on are what running jobs still may use: each its GPUs times
+        what is left of its requested time. A job starts once that, with its GPUs times its own
+        requested time, is at most the bound; time alone lets it start, to the second. Of one job
+        also those of :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
     least : amount -> the least that a job must ask for, likewise; only of one job.
@@ -282,6 +285,11 @@ def bind_jobs(quotas: Iterable[Quota]) -> bool:
 def bound_submissions(quotas: Iterable[Quota]) -> bool:
     """Return whether one of some quotas bounds how many jobs may run or wait."""
     return any(quota.submitted for quota in quotas)
+
+
+def weigh_time(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds an amount weighed by time, such as gpu-minutes."""
+    return any(amount_called(name).of for quota in quotas for name in quota.running)
 
 
 # --- Windows --------------------------------------------------------------------------------------

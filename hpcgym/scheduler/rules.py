@@ -495,6 +495,7 @@ class Scheduler:
             "submitted": (
                 restrictions.bound_submissions(self.quota), f"{said('quota')} (submitted)"
             ),
+            "minutes": (restrictions.weigh_time(self.quota), f"{said('quota')} (minutes)"),
             "maintenance": (bool(self.maintenance), said("maintenance")),
             "preemption": (self.preemption is not None, said("preemption")),
             "dependencies": (self.dependencies != "none", said("dependencies")),

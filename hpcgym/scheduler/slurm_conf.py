@@ -20,7 +20,7 @@ from hpcgym.names import CORE, MEMORY, MOST_NICE, of_type
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES, Quota, of_tables
+from hpcgym.scheduler.restrictions import MODES, Quota, of_tables, weigh_time
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
@@ -36,7 +36,7 @@ from hpcgym.workload.amounts import (
     weights_of,
 )
 
-_OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
+_OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill) if each.name != "calc_period")
 #: Of these, what passes at events follow: all that there is under sched/builtin.
 _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
@@ -244,7 +244,7 @@ def _rules(
     quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
     quotas = of_tables([*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)])
     return Scheduler(
-        policy=policy, backfill=_backfill(conf), fair_share=fair_share,
+        policy=policy, backfill=_backfill(conf, weigh_time(quotas)), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
 
@@ -329,6 +329,9 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:
         return ""
+    if key == "prioritycalcperiod":
+        in_part = "" if scheduler.fair_share is None else "only limits of minutes go by it"
+        return in_part if weigh_time(scheduler.quota) else _NOT_SIMULATED
     if setting.of and key == _BILLING:
         return _why_not_billed(setting.value)
     kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)
@@ -378,8 +381,12 @@ def _why_no_preemption(
     return "" if setting.is_called(*slurm_qos.FOLLOWED) else _NOT_SIMULATED
 
 
-def _backfill(conf: SlurmConf) -> str:
-    """Return the way to backfill."""
+def _backfill(conf: SlurmConf, by_time: bool) -> str:
+    """Return the way to backfill; ``by_time``: with limits of what jobs still may use.
+
+    Time counts at multiples of PriorityCalcPeriod [min] (``_decay_thread`` of priority/multifactor
+    in Slurm 22.05 to 25.05); under priority/basic only as jobs end (``priority_p_job_end`` there).
+    """
     kind = conf.said("schedulertype")
     if kind not in ("sched/builtin", "sched/backfill"):
         text = f"SchedulerType={kind}: known are sched/backfill and sched/builtin"
@@ -394,6 +401,10 @@ def _backfill(conf: SlurmConf) -> str:
             problem = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
             raise conf.wrong("schedulerparameters", problem, ("parameters", name)) from None
     given |= {"bf_interval": "-1"} if strict else {}
+    if by_time and conf.said("prioritytype") == _BASIC:
+        given["calc_period"] = "0"
+    elif by_time and (period := _seconds(conf, "PriorityCalcPeriod", 300)):
+        given["calc_period"] = str(period)
     text = "+".join(f"{name}={value}" for name, value in given.items())
     return str(SlurmBackfill.parse(f"slurm:{text}" if text else "slurm"))
 
@@ -534,11 +545,11 @@ def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
     return _of_names("queue", {qos.name: weight * qos.priority / greatest for qos in known})
 
 
-def _seconds(conf: SlurmConf, name: str) -> int | None:
-    """Return a time of Slurm in seconds, a week without one; None: no end."""
+def _seconds(conf: SlurmConf, name: str, usual: int = WEEK_S) -> int | None:
+    """Return a time of Slurm in seconds; None: no end."""
     text = conf.scheduling.get(name.casefold())
     try:
-        return WEEK_S if text is None else minutes_text(text, name)
+        return usual if text is None else minutes_text(text, name)
     except HpcgymError as error:
         raise conf.wrong(name.casefold(), str(error)) from None
 

@@ -12,7 +12,7 @@ from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
 from hpcgym.scheduler.restrictions import JOB
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import AMOUNTS, OF_ONE_JOB, amount_of_tres, on_a_node
+from hpcgym.workload.amounts import AMOUNTS, OF_ONE_JOB, amount_of_tres, minutes_of, on_a_node
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -105,8 +105,12 @@ LIMITS = {
     "GrpSubmit": LimitColumn((), "submitted"),
     "MaxJobs": LimitColumn(("user",), "jobs"),
     "MaxSubmit": LimitColumn(("user",), "submitted"),
+    "GrpTRESRunMins": LimitColumn((), called=minutes_of),
+    "MaxTRESRunMinsPU": LimitColumn(("user",), called=minutes_of),
+    "MaxTRESRunMinsPA": LimitColumn(("group",), called=minutes_of),
     "MaxTRES": LimitColumn((JOB,)),
     "MaxTRESPerNode": LimitColumn((JOB,), called=on_a_node),
+    "MaxTRESMins": LimitColumn((JOB,), called=minutes_of),
     "MaxWall": LimitColumn((JOB,), "requested_time"),
     "MinTRES": LimitColumn((JOB,), least=True),
 }

@@ -41,7 +41,7 @@ from hpcgym.simulation.driver import Run
 from hpcgym.simulation.limited import own_place
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
-from hpcgym.workload.amounts import asked_of
+from hpcgym.workload.amounts import amount_called, asked_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed, think_times
 from hpcgym.workload.io.swf_header import names_of, partitions_of
@@ -227,7 +227,12 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         },
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
-            (_keys(workload, quota), asked_of(workload, [name])[:, 0].tolist(), most)
+            (
+                _keys(workload, quota),
+                asked_of(workload, [(of := amount_called(name).of) or name])[:, 0].tolist(),
+                most,
+                *[True] * bool(of),
+            )
             for quota in quotas
             for name, most in quota.running.items()
         ],

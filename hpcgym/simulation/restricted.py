@@ -16,7 +16,7 @@ from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_move
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.words import so_many
-from hpcgym.workload.amounts import OF_ONE_JOB, asked_of
+from hpcgym.workload.amounts import OF_ONE_JOB, amount_called, asked_of
 from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
@@ -43,6 +43,9 @@ class Bounds(NamedTuple):
     counts: NDArray[np.int64]
     asks: NDArray[np.int64]  # (n_jobs, A) what each job asks for
     amounts: NDArray[np.int64]  # (K,) the place of the amount of each bound
+    # (K,) the place of what each second of a run uses up of it, -1: nothing
+    rates: NDArray[np.int64]
+    step: NDArray[np.int64]  # (1,) [s] in which time counts
     left: NDArray[np.int64]  # (C,) how much may still start
 
 
@@ -57,7 +60,8 @@ def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
         for name, wide in _wide(workload, quota):
             if wide.any():
                 job = int(wide.argmax())
-                asked = quota.asked(workload, name)[job]
+                unit = amount_called(name).unit
+                asked = -(-int(quota.asked(workload, name)[job]) // unit)
                 less = asked < dict(quota.least).get(name, 0)
                 what = f"s of {name}" if name in OF_ONE_JOB else name
                 count = so_many(int(np.count_nonzero(wide)), len(workload))
@@ -122,21 +126,16 @@ def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bo
                     raise
                 warn_caller(f"not followed: {error}", HpcgymWarning)
                 continue
-            yield name, (sign * asked > sign * limit) & bound
+            yield name, (sign * asked > sign * limit * amount_called(name).unit) & bound
 
 
-def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
-    """Return the bounds on what running jobs have, before any job runs."""
-    return _counting(workload, [(quota, quota.running) for quota in quotas])
+def make_quotas(workload: Workload, quotas: tuple[Quota, ...], period: int = 1) -> Bounds:
+    """Return the bounds on what running jobs have, before any job runs.
 
-
-def use_up(bounds: Bounds, running: NDArray[np.bool_]) -> None:
-    """Count the jobs that run at the beginning; together they may exceed a quota."""
-    for k, amount in enumerate(bounds.amounts.tolist()):
-        counts = bounds.counts[:, k]
-        rows = running & (counts != -1)
-        counts = np.where(counts < 0, -2 - counts, counts)
-        np.subtract.at(bounds.left, counts[rows], bounds.asks[rows, amount])
+    ``period``: [s] in which amounts that are weighed by time count it; 0: jobs have all of theirs
+    until they end.
+    """
+    return _counting(workload, [(quota, quota.running) for quota in quotas], period)
 
 
 def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
@@ -144,8 +143,10 @@ def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
     return _counting(workload, [(quota, quota.submitted) for quota in quotas])
 
 
-def _counting(workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, int]]]) -> Bounds:
-    """Return some bounds of each quota."""
+def _counting(
+    workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, int]]], period: int = 1
+) -> Bounds:
+    """Return some bounds of each quota; ``period`` as above."""
     counts: list[NDArray[np.int64]] = [np.zeros((len(workload), 0), np.int64)]
     left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     names: list[str] = []
@@ -158,14 +159,17 @@ def _counting(workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, in
         for name, most in bounds.items():
             known = np.where(spared, -2 - (n_counts + group), n_counts + group)
             counts.append(np.where(group >= 0, known, -1)[:, np.newaxis])
-            left.append(np.full(n_groups, most))
+            left.append(np.full(n_groups, most * amount_called(name).unit))
             names.append(name)
             n_counts += n_groups
-    amounts = list(dict.fromkeys(names))
+    weighed = [amount_called(name).of if period else "" for name in names]
+    amounts = list(dict.fromkeys([*names, *filter(None, weighed)]))
     return Bounds(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
         asked_of(workload, amounts),
         np.array([amounts.index(name) for name in names], np.int64),
+        np.array([amounts.index(name) if name else -1 for name in weighed], np.int64),
+        np.array([period or 1]),
         np.concatenate(left).astype(np.int64),
     )
 
@@ -506,10 +510,8 @@ def restrictions_of(
     HpcgymError : windows that the machine cannot have, or an order that looks at submit times.
     WorkloadError : a job that follows itself, and would wait for ever.
     """
-    quotas = make_quotas(workload, scheduler.quota)
+    quotas = make_quotas(workload, scheduler.quota, scheduler.reserve.counts_time_s)
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
-    if workload.initial is not None and not several:
-        use_up(quotas, workload.initial.running)
     arguments: dict[str, Any] = {
         "restrictions": {
             **quotas._asdict(),

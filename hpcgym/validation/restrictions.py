@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import nodes_of_text
-from hpcgym.schedule.schedule import last_starts
+from hpcgym.schedule.schedule import last_starts, runs_of
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases, held_together
@@ -54,7 +54,7 @@ def _beyond(result: Result, quota: Quota) -> list[str]:
             asked = asked_of(jobs, [name])[:, 0]
         except HpcgymError:  # what the log does not tell binds nobody
             continue
-        over = within & (sign * asked > sign * bound)
+        over = within & (sign * asked > sign * bound * amount_called(name).unit)
         if over.any():
             job = int(over.argmax())
             violations.append(f"quota {quota}: {jobs.called(job)} asks for {asked[job]} {name}")
@@ -76,27 +76,129 @@ def _exceeded(
     times : from and up to when jobs count, (n_jobs,) each.
     ticks : of these times in a second.
     """
-    group = groups_of(result.workload, quota)
-    rows = np.flatnonzero(group >= 0)
-    # in halves: spared jobs come after all others of a time, and after those that were
-    # given processors before and wait until these are on
-    spared = _called(result.workload, "queue", quota.spares)[rows]
-    begin = 2 * times[0][rows] + spared * (1 + 2 * _longest_delay(result))
-    end = np.maximum(2 * times[1][rows], begin)
     violations = []
     for name, most in bounds.items():
-        asked = asked_of(result.workload, [name])[rows, 0]
-        _, half, used = held_together(group[rows], begin, end, asked)
-        time = half // 2
+        amount = amount_called(name)
+        held = _held(result, quota, name, times)
         # jobs that run at the beginning of an extract may exceed it; then no further job may come
-        comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
-        over = (used > most) & comes & (time >= result.begin)
+        comes = (np.diff(held.holders, prepend=0) > 0) & (held.stage == _COMES)
+        used = held.at_its_time()
+        over = (used > most * amount.unit) & comes & (held.time >= result.begin)
         if over.any():
             at = int(over.argmax())
-            when = time[at] if ticks == 1 else time[at] / ticks
-            in_use = amount_called(name).in_use
-            violations.append(f"quota {quota}: at {when} s {used[at]} {in_use}")
+            when = held.time[at] if ticks == 1 else held.time[at] / ticks
+            having = -(-int(used[at]) // amount.unit)
+            violations.append(f"quota {quota}: at {when} s {having} {amount.in_use}")
     return violations
+
+
+#: What happens in a second, in this order: ends, suspensions and their ends, starts, those of
+#: spared jobs.
+_GOES_ON, _COMES, _SPARED, _STAGES = 1, 2, 3, 4
+
+
+class _Held(NamedTuple):
+    """What groups have of an amount from each event on, (n_events,), by group, time and stage.
+
+    That is ``level - slope * counted``: of an amount weighed by time, running jobs have less with
+    each second that has counted.
+    """
+
+    group: Times
+    time: Times  # [s]
+    stage: Times
+    level: Times
+    slope: Times
+    holders: Times
+    period: int  # [s] at multiples of it time counts; 0: never
+
+    def at_its_time(self) -> Ints:
+        """Return what the group of each event has then, (n_events,)."""
+        return self.level - self.slope * self.counted(self.time)
+
+    def counted(self, time: Ints) -> Ints:
+        """Return up to when time has counted."""
+        return time // max(self.period, 1) * max(self.period, 1)
+
+    def at(self, group: Ints, time: int) -> Ints:
+        """Return what each of some groups has at the end of a second, (k,)."""
+        last = int(self.time.max(initial=0)) + 2
+        place = np.searchsorted(self.group * last + self.time, group * last + time, "right") - 1
+        known = (place >= 0) & (self.group[place] == group)
+        counted = self.counted(np.array(time))
+        held: Ints = np.where(known, self.level[place] - self.slope[place] * counted, 0)
+        return held
+
+
+def _held(result: Result, quota: Quota, name: str, times: tuple[Ints, Ints]) -> _Held:
+    """Return what the jobs that a quota counts have of an amount; ``times`` as above."""
+    group, asked = groups_of(result.workload, quota), asked_of(result.workload, [name])[:, 0]
+    spared = _called(result.workload, "queue", quota.spares)
+    period = result.scheduler.reserve.counts_time_s
+    row, (begin, end), paused = np.arange(len(group)), times, np.zeros((0, 3), np.int64)
+    rate = np.zeros_like(asked)
+    if of := amount_called(name).of:
+        rate = asked_of(result.workload, [of])[:, 0]
+    first, base = np.ones(len(row), np.bool_), begin
+    if of and result.suspended is not None:  # spells in which jobs run, and those between
+        runs, row = runs_of(result)
+        order = np.lexsort((runs.start, row))
+        row, begin, end = row[order], runs.start[order], runs.end[order]
+        first = np.diff(row, prepend=-1) != 0
+        ran = np.cumsum(end - begin) - (end - begin)
+        ran -= np.maximum.accumulate(np.where(first, ran, 0))
+        base = begin - ran
+        again = np.flatnonzero(~first)
+        paused = np.stack([again, end[again - 1], begin[again]], 1)
+    # while a run has not counted, a job has all that it asked for; then less each second
+    counts = np.clip(-(-base // max(period, 1)) * max(period, 1), begin, end)
+    counts = np.where((rate[row] == 0) | (period == 0), end, counts)
+    early = counts > begin
+    late = (counts < end) | ~early
+    stage = np.where(first, np.where(spared[row], _SPARED, _COMES), _GOES_ON)
+    goes_on = np.full(len(row), _GOES_ON)
+    own, less = asked[row], rate[row]
+    of_row = [row[early], row[late], row[paused[:, 0]]]
+    begins = [begin[early], np.where(early, counts, begin)[late], paused[:, 1]]
+    ends = [counts[early], end[late], paused[:, 2]]
+    stages = [stage[early], np.where(early, goes_on, stage)[late], goes_on[paused[:, 0]]]
+    level = own - less * (begin - base)
+    levels = [own[early], (own + less * base)[late], level[paused[:, 0]]]
+    slopes = [0 * own[early], less[late], 0 * own[paused[:, 0]]]
+    row, begin, end, stage, level, slope = map(
+        np.concatenate, (of_row, begins, ends, stages, levels, slopes)
+    )
+    holds = (group[row] >= 0) & (asked[row] > 0)
+    # spared jobs come after those, too, that were given processors before and wait until these
+    # are on
+    begin = _STAGES * (begin + (stage == _SPARED) * _longest_delay(result)) + stage
+    held = np.stack([level, slope, np.ones_like(level)], 1)[holds]
+    end = np.maximum(begin, _STAGES * end)
+    of_group, at, totals = held_together(group[row][holds], begin[holds], end[holds], held)
+    return _Held(of_group, at // _STAGES, at % _STAGES, *totals.T, period)
+
+
+def openings(result: Result) -> Times:
+    """Return when jobs start as time alone lets quotas bar a job no more, (k,) [s].
+
+    That is when nothing is submitted and nothing ends, and a job that waits would have exceeded
+    one the second before, of an amount weighed by time.
+    """
+    submit, start = result.workload.submit_time, result.start
+    alone = np.setdiff1d(start[start >= result.begin], np.concatenate([submit, result.end]))
+    opened: set[int] = set()
+    for quota in result.scheduler.quota:
+        for name, most in quota.running.items():
+            if not (amount := amount_called(name)).of or not len(alone):
+                continue
+            group = groups_of(result.workload, quota)
+            asked = asked_of(result.workload, [name])[:, 0]
+            held = _held(result, quota, name, (start, result.end))
+            for time in alone.tolist() if len(held.time) else ():
+                waits = np.flatnonzero((submit < time) & (start >= time) & (group >= 0))
+                exceeds = held.at(group[waits], time - 1) + asked[waits] > most * amount.unit
+                opened.update([time] * bool(exceeds.any()))
+    return np.array(sorted(opened), np.int64)
 
 
 def _longest_delay(result: Result) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.schedule import ran_before, runs_of
-from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.scheduler.restrictions import bound_submissions, weigh_time
 from hpcgym.validation import books, corun, heads, lost_runs, passes, restrictions, schedules
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.needs import needs_of
@@ -288,6 +288,7 @@ def _of_runs(result: Result) -> Proofs:
         changes += [lost.failures.time, lost.failures.repaired]
     if stops is not None:
         changes.append(lost_runs.exempt_until(runs, stops, np.array(lost_runs.called(result))[job]))
+    changes.append(restrictions.openings(runs if result.suspended is None else result))
     line = schedules.timeline_of(runs, lasts, np.concatenate(changes))
     if result.suspended is not None:
         line = replace(line, waiting=line.waiting - lost_runs.suspended(line, job))
@@ -335,8 +336,8 @@ def _of_times_and_places(case: Case) -> Proofs:
     if result.dispatching is not None:
         if lost is None:
             proofs["calls"] = books.check_calls(result, line, delays)
-    elif rules.reserve.slurm is not None and any(delays):
-        pass  # it looks by the clock, too, and the schedule does not tell when a job was chosen
+    elif (rules.reserve.slurm is not None or weigh_time(rules.quota)) and any(delays):
+        pass  # jobs start by the clock, too, and the schedule does not tell when one was chosen
     elif lost is not None or not result.replayed_on:
         wrong = schedules.check_events(runs, line, delays)
         proofs["events"] = wrong if result.limits is None else books.check_starts(result, line)

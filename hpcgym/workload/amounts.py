@@ -41,11 +41,14 @@ class Amount(NamedTuple):
 
     Attributes
     ----------
-    asked : returns how much each job of a workload asks for, (n_jobs,) int64, at least 0.
+    asked : returns how much each job of a workload asks for, (n_jobs,) int64, at least 0; in
+        seconds, where the amount is one of minutes.
     in_use : what is in use of it, in words, behind a number.
     from_submission : whether a job has it from its submission on; else from its start on.
     tres : its name among the trackable resources of Slurm; "": Slurm tracks no such resource.
     column : of jobs, into which dumps of sacct are read where they tell that resource; "": none.
+    of : the amount that it weighs by time: running jobs have of it what they still may use, that
+        amount times what is left of their requested time; "": it is what jobs have until they end.
     """
 
     asked: Callable[[Workload], Ints]
@@ -53,6 +56,12 @@ class Amount(NamedTuple):
     from_submission: bool = False
     tres: str = ""
     column: str = ""
+    of: str = ""
+
+    @property
+    def unit(self) -> int:
+        """How many of what ``asked`` counts are one of it."""
+        return 60 if self.of else 1
 
 
 def _once(workload: Workload) -> Ints:
@@ -150,24 +159,53 @@ def on_a_node(amount: str) -> str:
     return f"{amount}{_ON_A_NODE}"
 
 
+#: Behind an amount, what running jobs still may use of it by their requested times.
+_MINUTES = "-minutes"
+
+
+def minutes_of(amount: str) -> str:
+    """Return what an amount weighed by time is called, such as ``gpu-minutes``.
+
+    >>> minutes_of("processors"), minutes_of("gpu"), minutes_of("licence.matlab")
+    ('processor-minutes', 'gpu-minutes', 'licence.matlab-minutes')
+    """
+    return f"{amount.removesuffix('s') if amount in AMOUNTS else amount}{_MINUTES}"
+
+
+def _weighed(name: str) -> str:
+    """Return the amount that one of minutes weighs by time; "" of all others."""
+    of = name.removesuffix(_MINUTES)
+    return "" if of == name else next((row for row in AMOUNTS if minutes_of(row) == name), of)
+
+
 def amount_within(name: str) -> str:
-    """Return the amount that one is a share of, ``gpu`` of ``gpu-a-node``; else the name itself."""
-    return name.removesuffix(_ON_A_NODE)
+    """Return the amount that one is a share of, or weighs by time; else the name itself.
+
+    >>> amount_within("gpu-a-node"), amount_within("processor-minutes"), amount_within("gpu")
+    ('gpu', 'processors', 'gpu')
+    """
+    return _weighed(name) or name.removesuffix(_ON_A_NODE)
 
 
 def in_terms_of(name: str, renamed: Callable[[str], str]) -> str:
-    """Return the name of an amount with that which it is a share of called otherwise."""
-    of = amount_within(name)
-    return renamed(of) + name[len(of) :]
+    """Return the name of an amount with that which it is of called otherwise."""
+    of = renamed(amount_within(name))
+    if _weighed(name):
+        return minutes_of(of)
+    return on_a_node(of) if name.endswith(_ON_A_NODE) else of
 
 
 def amount_called(name: str) -> Amount:
     """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units.
 
-    Of one job also a row of :data:`OF_ONE_JOB`, and what it asks for on each node.
+    Each of them that only running jobs have is also weighed by time (:func:`minutes_of`); of one
+    job also a row of :data:`OF_ONE_JOB`, and what it asks for on each node.
     """
+    of = _weighed(name)
 
     def asked(workload: Workload) -> Ints:
+        if of:
+            return _times_requested(workload, name, asked_of(workload, [of])[:, 0])
         if name.endswith(_ON_A_NODE):
             of_job = amount_called(name.removesuffix(_ON_A_NODE)).asked(workload)
             shares: Ints = of_job // np.maximum(_of_nodes(workload), 1)
@@ -176,8 +214,22 @@ def amount_called(name: str) -> Amount:
             return of_units(workload, name)
         return workload.columns.get(name, np.zeros(len(workload), np.int64))
 
-    named = {**AMOUNTS, **OF_ONE_JOB}
-    return named.get(name, Amount(asked, f"{name} are in use"))
+    in_use = f"{name} may still be used" if of else f"{name} are in use"
+    return {**AMOUNTS, **OF_ONE_JOB}.get(name, Amount(asked, in_use, of=of))
+
+
+def _times_requested(workload: Workload, name: str, amount: Ints) -> Ints:
+    """Return an amount of each job times its requested time, (n_jobs,) [s].
+
+    Raises
+    ------
+    HpcgymError : more than can be counted.
+    """
+    together = np.dot(amount.astype(np.float64), workload.requested_time.astype(np.float64))
+    if together > _MOST:
+        raise HpcgymError(f"{workload.name}: jobs ask for more {name} than can be counted")
+    asked: Ints = amount * workload.requested_time
+    return asked
 
 
 def amount_problem(name: str, *, of_a_job: bool = False) -> str:
@@ -187,11 +239,18 @@ def amount_problem(name: str, *, of_a_job: bool = False) -> str:
     ("did you mean 'processors'?", '')
     >>> amount_problem("license.matlab"), amount_problem("licence.matlab")
     ("did you mean 'licence.matlab'?", '')
+    >>> amount_problem("processors-minutes"), amount_problem("gpu-minutes")
+    ("did you mean 'processor-minutes'?", '')
     """
     if name in OF_ONE_JOB or name.endswith(_ON_A_NODE):
         of = name.removesuffix(_ON_A_NODE)
         problem = "" if of in OF_ONE_JOB else amount_problem(of)
         return problem if of_a_job or problem else f"it is of one job: job:{name}=..."
+    if of := _weighed(name):
+        if amount_called(of).from_submission or amount_called(of).of:
+            return f"{of!r} is not weighed by time"
+        called = minutes_of(of)
+        return amount_problem(of) if called == name else f"did you mean {called!r}?"
     if name.casefold().startswith(("license", "licence")):
         licence = f"{LICENCE}{name[len(LICENCE) :] or 'matlab'}"
         return "" if name == licence and is_job_column(name) else f"did you mean {licence!r}?"
@@ -204,6 +263,8 @@ def amount_problem(name: str, *, of_a_job: bool = False) -> str:
 
 def asked_of(workload: Workload, names: Iterable[str]) -> Ints:
     """Return how much each job asks for of some amounts, (n_jobs, n) int64.
+
+    Those weighed by time count seconds of requested time.
 
     Raises
     ------

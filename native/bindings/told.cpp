@@ -117,15 +117,26 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   const std::vector<i64> of_jobs = told.list<i64>("counts"), asks = told.list<i64>("asks");
   found.left = told.list<i64>("left"), found.amounts = told.list<i64>("amounts");
   found.n = static_cast<i64>(found.amounts.size());
+  found.rates = told.list<i64>("rates", found.n);
+  found.step = *told.column<i64>("step", 1);
+  expect(found.step > 0, "quotas: time counts in steps of 1 s or more");
   if (n_jobs > 0) found.n_amounts = static_cast<i64>(asks.size()) / n_jobs;
   found.counts = told.column<i64>("counts", n_jobs * found.n);
   found.asks = told.column<i64>("asks", n_jobs * found.n_amounts);
-  expect(std::all_of(found.amounts.begin(), found.amounts.end(), [&](i64 amount) {
-           return n_jobs == 0 || is_between(amount, 0, found.n_amounts - 1);
-         }), "quotas: amounts must be among those that jobs ask for");
-  expect(std::all_of(asks.begin(), asks.end(), [&](i64 asked) {
-           return is_between(asked, 0, forever / std::max(n_jobs, i64{1}));
-         }), "quotas: jobs may ask for so much together as can be counted");
+  const auto are_asked_for = [&](const std::vector<i64>& amounts, i64 least) {
+    return std::ranges::all_of(amounts, [&](i64 amount) {
+      return n_jobs == 0 || is_between(amount, least, found.n_amounts - 1);
+    });
+  };
+  expect(are_asked_for(found.amounts, 0) && are_asked_for(found.rates, -1),
+         "quotas: amounts must be among those that jobs ask for");
+  std::vector<i64> together(index(found.n_amounts));
+  for (std::size_t k = 0; k < asks.size(); ++k) {
+    i64& of_all = together[k % together.size()];
+    expect(is_between(asks[k], 0, forever - of_all),
+           "quotas: jobs may ask for so much together as can be counted");
+    of_all += asks[k];
+  }
   expect(std::all_of(found.left.begin(), found.left.end(),
                      [](i64 left) { return is_between(left, -forever, forever); }),
          "quotas: what is left is between -2^62 and 2^62");
@@ -141,7 +152,6 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
 void restrict(Model& m, const Told& told) {
   m.restricted = true;
   m.quotas = quotas_of(told, m.n_jobs);
-  m.quotas.spent = !m.several;
   const std::vector<i64> windows = told.list<i64>("windows");
   for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
     m.windows.push_back({windows[k], windows[k + 1], windows[k + 2]});

@@ -20,7 +20,8 @@ inline bool order_moves(const Rules& r) {
 struct Looks {
   i64 due = forever;  // [s] when a look is needed even without an event
   i64 all_due =
-      forever;          // [s] when a pass over all jobs is, if the last event left some out
+      forever;          // [s] when a pass over all jobs is, if the last event left some out, or
+                        // time alone lets one start
   i64 next = -1;        // [s] when the next look may come, -1 before the first event
   bool waited = false;  // jobs waited at the last look
   bool had_planned = false;  // on nodes: the last look reserved nodes without a job
@@ -66,6 +67,15 @@ struct Looks {
       const i64 late = std::max(beyond - r.window - next, i64{0});
       due = next + (late + r.every - 1) / r.every * r.every;
     }
+  }
+  // Time alone lets a job start from `at` on [s]: the first look, or pass over all jobs, from then
+  // on may find it.
+  void note_opening(const Rules& r, i64 at) {
+    const auto from = [at](i64 first, i64 every) {
+      return first + (std::max(at - first, i64{0}) + every - 1) / every * every;
+    };
+    if (r.depth > 0) due = std::min(due, from(next, r.every));
+    all_due = std::min(all_due, from(0, r.all_every));
   }
   // On nodes: note whether looks continue without an event. Slurm looks again if something has
   // changed since the last look. For Slurm that includes: two jobs wait that no quota bars (`two`),

@@ -4,7 +4,13 @@
 // each user; a job belongs to one of them, or to none. A job that would exceed a count is passed
 // over, as if it did not wait; one that asks for nothing of the amount never is. A quota may exempt
 // a job: the job counts, but is never passed over.
+//
+// What a job has of an amount is its own until it ends. But of an amount that is weighed by time,
+// such as GPU seconds, it has what it still may use by its requested time, beyond which no job
+// runs. Time counts in steps: with one of 300 s, jobs have used at each time what they had used at
+// the last multiple of 300 s.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "../base/archive.hpp"
@@ -19,48 +25,142 @@ struct QuotaRules {
   const i64* asks = nullptr;   // (n_jobs, n_amounts) of jobs
   i64 n_amounts = 0;
   std::vector<i64> amounts;    // by quota: the amount that it bounds
+  std::vector<i64> rates;      // by quota: the amount that each second uses up, -1: none
+  i64 step = 1;                // [s] in which time counts
   std::vector<i64> left;       // by count: how much more may start, at the beginning
-  bool spent = true;           // running jobs at the beginning have been subtracted
 
   void move(i64 row) { counts += row * n, asks += row * n_amounts; }  // to the jobs from `row` on
 };
 
 class Quotas {
  public:
-  explicit Quotas(const QuotaRules& rules) : left(rules.left), rules_(&rules) {}
+  explicit Quotas(const QuotaRules& rules) : rules_(&rules), left_(rules.left) {
+    weighs_time_ = std::ranges::any_of(rules.rates, [](i64 amount) { return amount >= 0; });
+    if (weighs_time_) rate_.resize(left_.size()), since_.resize(left_.size());
+  }
 
-  std::vector<i64> left;  // by count
-
-  void keep(Archive& a) { a(left); }
+  void keep(Archive& a) {
+    a(left_, rate_, since_, later_);
+    for (const Later& each : later_) a.check(is_between(each.count, 0, static_cast<i64>(left_.size()) - 1));
+  }
   i64 size() const { return rules_->n; }
+  bool weighs_time() const { return weighs_time_; }
+  // Take over what is left from quotas of other jobs.
+  void take(const Quotas& other) {
+    left_ = other.left_, rate_ = other.rate_, since_ = other.since_, later_ = other.later_;
+  }
   // Whether a job would exceed this quota now.
-  bool bars(i64 j, i64 quota) const {
+  bool bars(i64 j, i64 quota, i64 now = 0) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
     if (count < 0) return false;
-    const i64 asked = asks(j, quota);
-    return asked > 0 && left[index(count)] < asked;
+    const i64 asked = asks(j, rules_->amounts, quota);
+    return asked > 0 && left(count, now) < asked;
   }
   // Whether a job would exceed any quota.
-  bool bar(i64 j) const {
+  bool bar(i64 j, i64 now = 0) const {
     for (i64 k = 0; k < rules_->n; ++k)
-      if (bars(j, k)) return true;
+      if (bars(j, k, now)) return true;
     return false;
   }
-  void begun(i64 j) { note(j, -1); }
-  void ended(i64 j) { note(j, 1); }
+  // [s] when a job that is barred now comes to be barred no more, by time alone; else forever.
+  i64 opens(i64 j, i64 now) const {
+    i64 at = -1;
+    for (i64 k = 0; k < rules_->n; ++k) {
+      if (!bars(j, k, now)) continue;
+      if (rules_->rates[index(k)] < 0) return forever;
+      at = std::max(at, reaches(rules_->counts[j * rules_->n + k], asks(j, rules_->amounts, k), now));
+    }
+    return at < 0 ? forever : at;
+  }
+  // A job begins to run, or goes on. What it had run before counts as if it began so much earlier;
+  // it may begin later than now, when its processors are on.
+  void begun(i64 j, i64 start = 0, i64 now = 0) {
+    each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
+      left_[count] -= asked;
+      if (rate == 0) return;
+      const bool counts = start <= seen(now);
+      turn(count, counts ? rate : 0, now);
+      if (counts) left_[count] += rate * (since_[count] - start);
+      else later_.insert(std::ranges::upper_bound(later_, start, {}, &Later::start), {start, static_cast<i64>(count), rate});
+    });
+  }
+  // It has ended, was stopped, or is suspended.
+  void ended(i64 j, i64 start = 0, i64 now = 0) {
+    each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
+      left_[count] += asked;
+      if (rate == 0) return;
+      const bool counts = start <= seen(now);
+      turn(count, counts ? -rate : 0, now);
+      if (counts) left_[count] -= rate * (since_[count] - start);
+      else if (const auto at = std::ranges::find(later_, Later{start, static_cast<i64>(count), rate}); at != later_.end())
+        later_.erase(at);
+    });
+  }
+  // While it is suspended it keeps (-1), and does not any more (1), what it had not used in so long.
+  void kept(i64 j, i64 sign, i64 ran) {
+    each_count(j, [&](std::size_t count, i64 asked, i64 rate) { left_[count] += sign * (asked - rate * ran); });
+  }
 
  private:
+  struct Later {
+    i64 start, count, rate;  // [s], and what each second uses up from then on
+    bool operator==(const Later&) const = default;
+  };
   const QuotaRules* rules_;
+  bool weighs_time_ = false;
+  std::vector<i64> left_;          // by count, at `since_`
+  std::vector<i64> rate_, since_;  // by count, if some are weighed by time
+  std::vector<Later> later_;       // runs that have not counted up to the last step, by start
 
-  i64 asks(i64 j, i64 quota) const {
-    return rules_->asks[j * rules_->n_amounts + rules_->amounts[index(quota)]];
+  i64 asks(i64 j, const std::vector<i64>& amounts, i64 quota) const {
+    return rules_->asks[j * rules_->n_amounts + amounts[index(quota)]];
   }
-  void note(i64 j, i64 sign) {
+  i64 seen(i64 now) const { return now - now % rules_->step; }  // [s] up to which time has counted
+  i64 left(i64 count, i64 now) const {
+    const std::size_t c = index(count);
+    if (!weighs_time_) return left_[c];
+    now = seen(now);
+    i64 found = left_[c] + rate_[c] * (now - since_[c]);
+    for (const Later& each : later_)
+      if (each.count == count && each.start < now) found += each.rate * (now - each.start);
+    return found;
+  }
+  // [s] when so much is left, if no job starts or ends.
+  i64 reaches(i64 count, i64 asked, i64 now) const {
+    i64 missing = asked - left(count, now), rate = rate_[index(count)], at = seen(now);
+    for (const Later& each : later_) {
+      if (each.count != count) continue;
+      if (each.start > at) {
+        if (rate * (each.start - at) >= missing) break;
+        missing -= rate * (each.start - at), at = each.start;
+      }
+      rate += each.rate;
+    }
+    if (rate == 0) return forever;
+    at += (missing + rate - 1) / rate;
+    return (at + rules_->step - 1) / rules_->step * rules_->step;
+  }
+  // From the last step on each second uses up more of a count.
+  void turn(std::size_t count, i64 rate, i64 now) {
+    now = seen(now);
+    const auto counting = std::ranges::upper_bound(later_, now, {}, &Later::start);
+    for (auto each = later_.begin(); each != counting; ++each) {
+      const std::size_t c = index(each->count);
+      left_[c] += each->rate * (since_[c] - each->start), rate_[c] += each->rate;
+    }
+    later_.erase(later_.begin(), counting);
+    left_[count] += rate_[count] * (now - since_[count]);
+    rate_[count] += rate, since_[count] = now;
+  }
+  // Call f(count, asked, rate) for each count of a job.
+  template <class F>
+  void each_count(i64 j, F f) {
     for (i64 k = 0; k < rules_->n; ++k) {
       i64 count = rules_->counts[j * rules_->n + k];
       if (count == -1) continue;
       if (count < 0) count = -2 - count;
-      left[index(count)] += sign * asks(j, k);
+      f(index(count), asks(j, rules_->amounts, k),
+        weighs_time_ && rules_->rates[index(k)] >= 0 ? asks(j, rules_->rates, k) : 0);
     }
   }
 };

@@ -78,6 +78,7 @@ struct Simulator {
   std::vector<i64> candidates;  // jobs it may pick, in secondary order
   std::vector<i64> passed_over;  // jobs put off in this pass
   i64 again = forever;           // [s] of the next pass, if a job has been put off
+  i64 opens = forever;           // [s] when a pass is due, as time alone lets quotas bar a job no more
   Interrupts interrupts{before_loss};  // of the present pass, with the events before it
 
   static constexpr bool has_levels = M::has_levels;
@@ -111,7 +112,7 @@ struct Simulator {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
       expired, expiring, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
       lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, filling, candidates,
-      passed_over, again, due_, amid_);
+      passed_over, again, opens, due_, amid_);
     for (const auto* jobs : {&newcomers, &log, &candidates, &passed_over}) a.check_jobs(*jobs);
     a.check_jobs(expiring), a.check_jobs(lost);
     for (const Entry& e : ended) a.check_row(e.job);
@@ -191,7 +192,7 @@ struct Simulator {
   // Whether a job may not start now although there is room: by quotas, as it was put off in this
   // pass, as one of a higher level waits for others to leave, or by a restriction of the machine.
   bool bars(i64 j) const {
-    return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j) ||
+    return machine.bars(j) || (quotas && quotas->bar(j, time)) || is_passed_over(j) ||
            (stops && stops->holds(j));
   }
   // Whether any job may be barred.
@@ -277,7 +278,7 @@ struct Simulator {
     free -= width;
     // per event, a job may take the units of one that is about to end
     assert(free >= 0 || rules().passes == Passes::per_event);
-    if (quotas) quotas->begun(j);
+    if (quotas) quotas->begun(j, span.start, time);
     running.insert({span.expected, span.end, width, j});
     if (machine.begun(j, time, running)) changed = true;
   }
@@ -295,7 +296,7 @@ struct Simulator {
     const Entry e = running.take_off(at);
     give_back(e.job, e.width);
     if (stops) stops->forget_leaving(e.job);
-    if (quotas) quotas->ended(e.job);
+    if (quotas) quotas->ended(e.job, of(e.job).start, time);
     note_lost(e.job);
     wait_again(e.job);
   }
@@ -342,6 +343,7 @@ struct Simulator {
       if (b.due && !expire_all(is_known, answer)) return -1;  // before the pass of this second
     }
     line_up(b.time, b.number, b.due);
+    if (!b.due && rules().every == 0) note_opening();
     return -1;
   }
   // The same, once the running jobs are on the machine: enter the waiting jobs.
@@ -369,7 +371,7 @@ struct Simulator {
     changed = expired = true;
     amid_ = due_ = due;
     for (std::size_t k = 0; k < rows.size(); ++k) progress[k] = other.of(rows[k]);
-    if (quotas) quotas->left = other.quotas->left;
+    if (quotas) quotas->take(*other.quotas);
     if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
       const i64 j = other.queue.place_in(rows, e.job);
@@ -392,6 +394,7 @@ struct Simulator {
   //   windows end; exempt jobs may be stopped              Windows::next_over, Stops::exempt_until
   //   a look at the queue is due                           Looks::next_due
   //   the wait after a put-off is over                     again
+  //   by time alone, quotas bar a job no more              opens
   //   waiting jobs get new predictions or scores           asks_for_renewal
   //   jobs come that are due by the schedule               Arrivals::next
   //   an order of the queue is asked for                   asks_for_order
@@ -432,13 +435,21 @@ struct Simulator {
   // [s] when a pass is due without an event of a job, other than a look.
   i64 next_due() const {
     i64 at = outages ? outages->next_due(time) : forever;
-    at = std::min({at, machine.next_change(), again});
+    at = std::min({at, machine.next_change(), again, std::max(opens, time)});
     if (windows && !queue.empty()) at = std::min(at, windows->next_over());
     return stops ? std::min(at, stops->exempt_until) : at;
   }
   // [s] The same, for jobs that come in that pass.
   i64 next_coming() const {
     return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
+  }
+  // After a pass: note when the next one is due as time alone lets quotas bar a job no more.
+  void note_opening() {
+    opens = forever;
+    if (!quotas || !quotas->weighs_time()) return;
+    interrupts.look(queue.jobs.size_in_blocks());
+    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
+    if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
   // Whether priorities by usage change without a new charge.
   bool usage_fades() const {
@@ -581,7 +592,6 @@ struct Simulator {
       for (std::size_t k = 0; k < b.running.size(); ++k)
         if (!place(k)) return b.running[k];
     machine.begins(b.time);
-    if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     return -1;
   }
   // The same for one job; return whether it finds room.
@@ -688,7 +698,7 @@ struct Simulator {
     give_back(gone.job, gone.width);
     if (stops && stops->cut_short(*this, gone.job)) return;
     if (notes_ends) ended.push_back(gone);
-    if (quotas) quotas->ended(gone.job);
+    if (quotas) quotas->ended(gone.job, of(gone.job).start, time);
     if (rules().logs) log.push_back(gone.job);
     if (rules().remembers()) remember(gone.job);
   }

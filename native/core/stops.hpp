@@ -230,6 +230,7 @@ class Stops {
       s.free -= own.width;
       s.machine.lend(j, -1);
       s.of(j).start = s.time - own.ran;
+      if (s.quotas) s.quotas->kept(j, 1, own.ran), s.quotas->begun(j, s.of(j).start, s.time);
       resumed_.push_back(j);
       s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
     }
@@ -377,7 +378,9 @@ class Stops {
   template <class S>
   void has_stopped(S& s, i64 j) {
     s.note_lost(j);
-    if (rules_->become != Stopped::suspended && s.quotas) s.quotas->ended(j);
+    const i64 start = s.of(j).start;
+    if (s.quotas) s.quotas->ended(j, start, s.time);
+    if (s.quotas && rules_->become == Stopped::suspended) s.quotas->kept(j, -1, s.time - start);
     if (cancels()) s.queue.known.at(j).run = s.time - s.of(j).start;
     if (cancels() && s.arrivals) s.arrivals->cancelled(j, s.time);
     if (rules_->become == Stopped::requeued) s.wait_again(j);

@@ -181,6 +181,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       sim_.changed = true;
     }
     if (asks_) answered();
+    else sim_.note_opening();
     return started;
   }
   void pass_time(i64 time) override {
@@ -347,7 +348,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     std::vector<i64> found;
     for (const i64 j : jobs)
       for (i64 k = 0; sim_.quotas && k < sim_.quotas->size(); ++k)
-        found.push_back(sim_.quotas->bars(checked(j), k));
+        found.push_back(sim_.quotas->bars(checked(j), k, sim_.time));
     return found;
   }
 

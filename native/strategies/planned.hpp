@@ -171,7 +171,7 @@ class Planned {
   static bool two_may_start(const Simulator<M>& s) {
     if (!s.quotas) return s.queue.jobs.size() > 1;
     i64 found = 0;
-    s.queue.jobs.each([&](const Entry& e) { found += !s.quotas->bar(e.job); });
+    s.queue.jobs.each([&](const Entry& e) { found += !s.quotas->bar(e.job, s.time); });
     return found > 1;
   }
   void note_look(Simulator<M>& s, i64 queued) {

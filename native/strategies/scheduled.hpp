@@ -47,7 +47,9 @@ struct Scheduled {
   }
   void pass() {
     serve();
-    if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
+    if (sim_.asked != Asked::nothing) return;
+    sim_.machine.end_pass();
+    sim_.note_opening();
   }
 
  private:

@@ -79,6 +79,9 @@ RULES = {
         *("function stop", "function stop quota windows", "function stop follow"),
         *("extract", "extract quota", "extract windows", "extract places", "extract stop"),
         *("extract usage", "extract usage learned"),
+        *("minutes", "minutes learned", "minutes places", "minutes windows", "minutes state"),
+        *("slurm minutes", "stop minutes", "extract minutes", "minutes usage", "function minutes"),
+        *("slurm stop minutes", "extract slurm minutes", "killed minutes", "extract stop minutes"),
     ),
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
@@ -94,11 +97,14 @@ RULES = {
             "function",
             "function stop",
         ),
+        *("minutes", "slurm minutes", "stop minutes", "extract minutes", "minutes windows"),
+        *("slurm stop minutes", "extract slurm minutes"),
     ),
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
         *("places", "stop", "stop quota", "stop follow", "function", "state", "stop state"),
         *("quota state", "places state", "usage state"),
+        *("minutes", "stop minutes", "extract minutes"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
@@ -202,6 +208,7 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
         {"quota": "all:jobs=1000"},
         {"quota": "user:processors=100000"},
         {"quota": "user:submitted=1000"},
+        {"quota": "user:processor-minutes=100000000"},
         {"preemption": "queue:8>1"},
     ],
     ids=str,
@@ -227,8 +234,9 @@ def test_what_restricts_nobody_changes_nothing(
 
 
 GOES_ON = [
-    *(("pool", rules) for rules in ("", "slurm", "anew", "state", "usage", "quota")),
-    *(("nodes", rules) for rules in ("", "slurm", "state", "quota", "usage")),
+    *(("pool", rules) for rules in ("", "slurm", "anew", "state", "usage", "quota", "minutes")),
+    *(("nodes", rules) for rules in ("", "slurm", "state", "quota", "usage", "minutes")),
+    *(("pool", "slurm minutes"), ("nodes", "slurm minutes")),
 ]
 
 
@@ -280,14 +288,16 @@ def chosen(
     """The rules that go with what is in force, as both take them."""
     if "slurm" in which:
         rules = rules | {"backfill": data.draw(SLURM), "hold": None}
+        if "minutes" in which:
+            rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 1, 1, 7, 60, 300]))}"
     if "each second" in which:
         rules = rules | {"backfill": data.draw(plans(1, 7)), "hold": None}
     if which & {"slurm", "each second"} and "passes" in rules:
         rules["passes"] = "per-timestamp"
     if "killed" in which:
         rules["correction"] = "kill"
-    if which & {"quota", "stop", "places"}:
-        rules = fitted(rules, holds=which == {"quota"})
+    if which & {"quota", "minutes", "stop", "places"}:
+        rules = fitted(rules, holds=which <= {"quota", "minutes"})
     if which & {"follow", "places"}:
         rules = as_moved(rules, alone=which == {"follow"})
     if "windows" in which:

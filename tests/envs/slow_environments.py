@@ -356,7 +356,7 @@ class OnPool(Asking):
         if self.passes == "per-event":  # its pass comes before all else that happens now
             self.before(now)
             self.find_state(now)
-            self.schedule(now)
+            self.make_pass(now)
         else:
             self.due = now
 

@@ -93,7 +93,7 @@ def test_any_choices(
     check_choices(name, jobs, given_rules, theirs, window, bounds, seed)
 
 
-@pytest.mark.parametrize("which", ["quota", "follow", "places", "follow places quota"])
+@pytest.mark.parametrize("which", ["quota", "minutes", "follow", "places", "follow places quota"])
 @pytest.mark.parametrize("name", FOLLOWING)
 @costly
 @settings(SLOW, max_examples=200)
@@ -102,7 +102,7 @@ def test_any_choices_under_rules_of_a_site(name: str, which: str, data: st.DataO
     """The same where quotas bar jobs, and where the schedule says when jobs come."""
     jobs = with_numbers(data.draw(workloads()), data.draw(st.lists(st.integers(1, 3), min_size=1)))
     given_rules = data.draw(RULES) | {"policy": data.draw(st.sampled_from(NAMED))}
-    if which != "quota":
+    if which not in ("quota", "minutes"):
         given_rules["hold"] = None
         if given_rules["estimate"] == "ave2":
             given_rules["estimate"] = "requested"

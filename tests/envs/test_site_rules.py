@@ -62,8 +62,9 @@ DEPTHS = st.sampled_from(["depth:1", "depth:2", "depth:5"])
 IN_FORCE = {
     "pool": ("depth", "conservative", "quota", "quota windows", "depth quota windows", "follow",
              "places windows", "follow places windows", "stop", "stop quota windows", "slurm",
-             "slurm quota windows"),
-    "nodes": ("conservative", "quota", "quota windows", "follow", "follow places", "stop", "slurm"),
+             "slurm quota windows", "minutes", "slurm minutes"),
+    "nodes": ("conservative", "quota", "quota windows", "follow", "follow places", "stop", "slurm",
+              "minutes"),
 }  # fmt: skip
 CASES = [(place, words) for place, each in IN_FORCE.items() for words in each]
 everywhere = pytest.mark.parametrize(("place", "words"), CASES)

@@ -128,7 +128,8 @@ def test_what_the_table_says_is_done(kind: str, tmp_path: Path) -> None:
         assert (key in others) == (what in (SCHEDULER, NAMED) or key in SOMETIMES), key
         if what == NAMED:
             assert key in not_followed(path), key
-        elsewhere = key == "priorityweightqos" or (kind != GENERAL and key == "preemptmode")
+        elsewhere = key in ("priorityweightqos", "prioritycalcperiod")
+        elsewhere |= kind != GENERAL and key == "preemptmode"
         if what == SCHEDULER and not elsewhere:  # these need QOS, or other partitions
             assert key not in not_followed(path), key
 

@@ -48,6 +48,7 @@ ALSO = {
     "last runs": ("state",),
     "dispatch time": ("dispatcher",),
     "submitted": ("quota",),
+    "minutes": ("quota",),
     "contiguous": ("whole nodes",),
     "shutdown": ("whole nodes",),
 }
@@ -112,6 +113,7 @@ RULES: dict[str, dict[str, Any]] = {
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
     "submitted": {"quota": "user:submitted=100"},
+    "minutes": {"quota": "user:processor-minutes=10000000"},
     "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
     "preemption": {"preemption": "user:1>0"},
     "dependencies": {"dependencies": "after"},

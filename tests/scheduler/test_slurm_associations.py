@@ -152,6 +152,10 @@ def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> Non
             {"dora@other": {"GrpTRES": "gres/gpu=4,gres/gpu:v100=2"}},
             ["group=other/group/user:gpu=4+gpu-v100=2"],
         ),
+        (
+            {"science": {"GrpTRESRunMins": "cpu=100,gres/gpu:v100=2"}},
+            ["group=science|biology|physics:gpu-v100-minutes=2+processor-minutes=100"],
+        ),
         ({"science": {"MaxJobs": "-1", "GrpJobs": "UNLIMITED", "GrpTRES": "cpu=-1"}}, []),
         (
             {"alice@physics": {"Partition": "gpu", "MaxJobs": "1"}},

@@ -362,6 +362,28 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert "no PreemptType=preempt/qos, so no job stops another" in str(caught[0].message)
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "backfill"),
+    [
+        (
+            "PriorityType=priority/multifactor\nPriorityCalcPeriod=10\n",
+            "cpu=9",
+            "slurm:calc_period=600",
+        ),
+        ("PriorityType=priority/multifactor\n", "cpu=9", "slurm"),
+        ("PriorityType=priority/basic\n", "cpu=9", "slurm:calc_period=0"),
+        ("PriorityType=priority/basic\n", "", "slurm"),
+    ],
+)
+def test_time_counts_as_the_file_says(tmp_path: Path, text: str, limit: str, backfill: str) -> None:
+    """In limits of what running jobs still may use."""
+    file, qos = conf(tmp_path, text), tmp_path / "qos.txt"
+    qos.write_text(f"Name|GrpTRESRunMins\nq|{limit}\n")
+    scheduler = find_scheduler(f"{file}:qos={qos}")
+    assert scheduler.backfill == backfill
+    assert scheduler.describe()["quota"] == ("queue=q:processor-minutes=9" if limit else None)
+
+
 def test_a_qos_that_cancels_others_beside_one_that_bounds_submissions(tmp_path: Path) -> None:
     """By hand: at 5 s job 3 cancels jobs 1 and 2, and job 4 comes at 6 s, since user 1 has room."""
     text = "PreemptType=preempt/qos\nPreemptMode=CANCEL\nSchedulerType=sched/builtin\n"

@@ -99,6 +99,8 @@ class FairShare:
             raise HpcgymError(f"charged: {self.charged!r} is no amount of jobs: {problem}")
         if amount_called(self.charged).from_submission:
             raise HpcgymError(f"charged: jobs have {self.charged!r} before they run")
+        if of := amount_called(self.charged).of:
+            raise HpcgymError(f"charged: {of!r} is charged by time, {self.charged!r} twice")
         self._check_names()
         if self.formula == FAIR_TREE and self.damping != 1:
             raise HpcgymError("damping is of the classic formula, and not of fair-tree")
