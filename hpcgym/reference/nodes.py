@@ -49,7 +49,8 @@ Rules
     nodes when it starts. But not under slurm, whose reservations are of nodes by name there too.
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
-10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
+10. A job may be bound to a set of nodes, those of its partition that have the features which it
+    asks for. All others hold no unit of it, ever.
 11. Under quotas (rule 24 of the pool) the head is the first that no quota bars and that does not
     fit; all else of rule 6 holds. Under preemption, rule 27, EASY is depth:1, rule 7, and rule 8
     never holds.
@@ -351,9 +352,9 @@ class NodeRooms(PoolSimulation):
 
     def stops_partition(self, job: Job) -> bool:
         """Rule 14."""
-        if self.slurm is None or job.allowed is None:
+        if self.slurm is None or job.partition is None:
             return False
-        self.shut |= job.allowed
+        self.shut |= job.partition
         return len(self.shut) < len(self.capacity)
 
     def open_partitions(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.constraints import constraint_of
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.names import NAMED
@@ -43,6 +44,7 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.constraints import constraints_of
 from hpcgym.workload.followers import followed, think_times
 from hpcgym.workload.io.swf_header import names_of, partitions_of
 from hpcgym.workload.model import Workload
@@ -68,7 +70,9 @@ def finish(
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:
         resources = cluster.node_resources
-        jobs = node_jobs_of(workload, resources, _allowed(workload, cluster))
+        parts = _nodes_of_partitions(workload, cluster)
+        allowed = _allowed(workload, cluster, parts)
+        jobs = node_jobs_of(workload, resources, allowed, parts)
         capacity = cluster.capacity[:, : len(resources)].tolist()
         rules["allocation"] = scheduler.allocation
         made: PoolSimulation = (
@@ -243,12 +247,32 @@ def _table(failures: Failures) -> list[tuple[int, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[int] | None]:
-    """Return the nodes that each job may have, those of its partition; None: all."""
+#: Nodes that each job may have; None: all.
+_Sets = list[frozenset[int] | None]
+
+
+def _nodes_of_partitions(workload: Workload, cluster: Cluster) -> _Sets:
+    """Return the nodes of each job's partition; None: all."""
     every = frozenset(range(cluster.nodes))
     parts = {part.name: frozenset(part.nodes) for part in cluster.partitions}
     bound = {name: nodes for name, nodes in parts.items() if nodes != every}
     return [bound.get(name) for name in partitions_of(workload)]
+
+
+def _allowed(workload: Workload, cluster: Cluster, parts: _Sets) -> _Sets:
+    """Return the nodes that each job may have: those of its partition that meet its constraint."""
+    features = [{*cluster.groups[place].features} for place in cluster.group_of.tolist()]
+    if not any(features):
+        return parts
+    asked = constraints_of(workload)[0].tolist()
+    met: dict[str, frozenset[int]] = {}
+    for text in filter(None, set(asked)):
+        constraint = constraint_of(text)
+        met[text] = frozenset(n for n, own in enumerate(features) if constraint.met_by(own))
+    return [
+        nodes if not text else met[text] if nodes is None else nodes & met[text]
+        for nodes, text in zip(parts, asked, strict=True)
+    ]
 
 
 def _keys(workload: Workload, quota: Quota) -> list[tuple[int] | None]:

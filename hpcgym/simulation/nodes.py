@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER, Layout, Model, assign
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
+from hpcgym.names import PARTITION
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
@@ -174,7 +175,7 @@ def nodes_for(
     """
     check_scheduler(scheduler, "nodes")
     asks = demand_of(needs, workload.requested_time, scheduler)
-    parts = len(cluster.resources) - len(cluster.node_resources)
+    parts = sum(name.startswith(PARTITION) for name in cluster.resources)
     nodes = NodeDemands(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
     if failing:
         ones = np.ones(cluster.nodes, np.int64)

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.constraints import constraint_of
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import (
     CORE,
     LICENCE,
     MEMORY,
     MOST_NICE,
+    MOST_OF_LIST,
     near_name,
     of_type,
     printable,
@@ -300,6 +302,33 @@ def _number(text: str) -> int:
     if not _WHOLE.fullmatch(text) or abs(int(text)) > MOST_NICE:
         raise ValueError(f"no whole number from {-MOST_NICE:,} to {MOST_NICE:,}")
     return int(text)
+
+
+# --- Constraints by features of nodes -------------------------------------------------------------
+
+_NO_CONSTRAINT = "not used: Constraints that are none of Slurm"
+
+
+def constraints_of(log: logs.LogRecords) -> list[str | None]:
+    """Return the constraint of each job, None of none: Constraints, else that of SubmitLine."""
+    by_line = log.parsed("SubmitLine", lambda line: value_of(line, "constraint") or "", "")
+    texts = [
+        of_line if own in ("", "(null)") else own
+        for own, of_line in zip(log.texts("Constraints"), by_line, strict=True)
+    ]
+    known = {text: _constraint(text) for text in set(texts)}
+    log.count(_NO_CONSTRAINT, [text != "" and known[text] is None for text in texts])
+    return [known[text] for text in texts]
+
+
+def _constraint(text: str) -> str | None:
+    """Return a constraint as a header may have it; None of what is none."""
+    shown = printable(text, MOST_OF_LIST)
+    try:
+        constraint_of(shown)
+    except HpcgymError:
+        return None
+    return shown
 
 
 # --- Resources of jobs in a dump of ``sacct`` -----------------------------------------------------
