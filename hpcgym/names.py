@@ -47,14 +47,20 @@ UNITS_PER_NODE = "units_per_node"
 #: The column of what features the nodes of a job must have, a number of a text.
 CONSTRAINT = "constraint"
 
+#: The column of the reservation that a job asked for, a number of a name.
+RESERVATION = "reservation"
+
 #: Columns of amounts of a whole job, which no unit has: on how many nodes it ran, and what Slurm
 #: bills for a second of it.
 NODES, BILLING = OF_WHOLE_JOBS = ("allocated_nodes", "billing")
 
 #: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
 #: completion time at the lowest frequency over that at the highest; of tasks their array; nice; how
-#: many units a node may have; constraints; and amounts of whole jobs.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, CONSTRAINT, *OF_WHOLE_JOBS)
+#: many units a node may have; constraints; reservations; and amounts of whole jobs.
+OWN_COLUMNS = (
+    *("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, CONSTRAINT, RESERVATION),
+    *OF_WHOLE_JOBS,
+)
 
 #: All columns that a job can have, but for licences, units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
@@ -104,7 +110,7 @@ CODE = "code"
 #: Columns of names in tables -> the columns of numbers that they are of.
 NAME_COLUMNS = {
     word if word != column else f"{word}_name": column
-    for word, column in {**NAMED, CONSTRAINT: CONSTRAINT}.items()
+    for word, column in {**NAMED, CONSTRAINT: CONSTRAINT, RESERVATION: RESERVATION}.items()
 }
 
 #: The resource that every node has and every unit of a job takes: what processors are counted by.

@@ -101,7 +101,7 @@ def _under_limits(
     """Return the result where each job has nodes of its own."""
     workload = run.workload
     rules = _rules_of(workload, scheduler, cluster)
-    del rules["passes"], rules["windows"], rules["preemption"]
+    del rules["passes"], rules["windows"], rules["spared"], rules["preemption"]
     made = limited_by_reference(workload, scheduler, cluster, limits, **rules)
     jobs = made.run()
     schedule = _schedule_of(jobs)
@@ -236,6 +236,10 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
             (_keys(workload, quota), most) for quota in quotas for most in quota.submitted.values()
         ],
         "windows": _windows(workload, scheduler, cluster),
+        "spared": [
+            frozenset(np.flatnonzero(window.may_use(workload)).tolist()) if window.open_to else None
+            for window in scheduler.maintenance
+        ],
         "follows": _follows(workload, scheduler.dependencies),
         "preemption": _preemption(workload, scheduler),
     }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
+from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
 from hpcgym.scheduler.orders import rankings
@@ -168,6 +169,7 @@ class Closing(NamedTuple):
     end: int  # [s]
     processors: int
     nodes: NDArray[np.int64]  # none of a pool
+    open_to: int = -1  # the place of those who may use it among all such, -1: nobody may
 
 
 class Windows(NamedTuple):
@@ -189,13 +191,25 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
         pool, unknown nodes, or windows that together close more than there is.
     """
+    who = [*_open_to(scheduler)]
     closed = [
-        (window, closing)
+        (window, closing._replace(open_to=who.index(window.open_to) if window.open_to else -1))
         for window in scheduler.maintenance
         for closing in _closings_of(window, workload, cluster)
     ]
-    _check_room(closed, cluster)
+    _check_room([pair for pair in closed if pair[1].open_to < 0], cluster)
     return sorted((closing for _, closing in closed), key=lambda closing: closing.end)
+
+
+def _open_to(scheduler: Scheduler) -> dict[Any, Window]:
+    """Return who may use windows that not all jobs may -> one of these windows."""
+    return {window.open_to: window for window in scheduler.maintenance if window.open_to}
+
+
+def barred(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
+    """Return 1 for each job that may not use windows which are open to some, (n_jobs, W)."""
+    columns = [~window.may_use(workload) for window in _open_to(scheduler).values()]
+    return np.array(columns, np.int64).reshape(len(columns), len(workload)).T
 
 
 def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
@@ -217,6 +231,11 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
     ------
     HpcgymError : processors on a machine of nodes, nodes on a pool, or unknown nodes.
     """
+    if window.open_to and not cluster.groups:
+        raise HpcgymError(
+            f"window {window}: nodes are open to some jobs, of which a pool of processors has none;"
+            " cluster= has some"
+        )
     if window.nodes and not cluster.groups:
         raise HpcgymError(f"window {window}: a pool of processors has no nodes; cluster= has some")
     if window.processors is not None and cluster.groups:
@@ -260,10 +279,27 @@ def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     return Windows(begin, end, taken, np.concatenate(nodes))
 
 
-def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
-    """Return the needs of the windows' holders, (n_closings, 2 + R): a unit is a whole node."""
-    rows = [[len(closing.nodes), *cluster.capacity[closing.nodes[0]], 1] for closing in closings]
-    return np.array(rows, np.int64).reshape(-1, 2 + len(cluster.resources))
+def holders_of(
+    closings: list[Closing], capacity: NDArray[np.int64], first: int
+) -> NDArray[np.int64]:
+    """Return the needs of the windows' holders, (n_closings, 2 + R).
+
+    A unit is a whole node, or, where some jobs may use it, all of what the others need there.
+
+    Parameters
+    ----------
+    capacity : (nodes, R).
+    first : the place of the first of the resources that the others need.
+    """
+    rows = np.zeros((len(closings), 2 + capacity.shape[1]), np.int64)
+    rows[:, -1] = 1
+    for row, closing in zip(rows, closings, strict=True):
+        row[0] = len(closing.nodes)
+        if closing.open_to < 0:
+            row[1:-1] = capacity[closing.nodes[0]]
+        else:
+            row[1 + first + closing.open_to] = ANY_NUMBER
+    return rows
 
 
 # --- Jobs that may stop others --------------------------------------------------------------------

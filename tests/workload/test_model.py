@@ -235,7 +235,7 @@ READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
     *("power_w", "slowdown", "array", "nice", "units_per_node", "allocated_nodes", "billing"),
-    "constraint",
+    *("constraint", "reservation"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 

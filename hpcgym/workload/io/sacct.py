@@ -179,6 +179,7 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
         "queue_name": log.names("qos"),
         "partition_name": log.names("partition"),
         "constraint_name": sacct_fields.constraints_of(log),
+        "reservation_name": sacct_fields.reservations_of(log),
     }
 
 

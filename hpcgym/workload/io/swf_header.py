@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
-from hpcgym.names import CONSTRAINT, NAME_COLUMNS, NAMED, printable
+from hpcgym.names import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +176,7 @@ def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[s
 
 #: Column of numbers that stand for names -> the key of their lines in a header.
 HEADER_KEYS = {
-    column: word.capitalize() for word, column in {**NAMED, CONSTRAINT: CONSTRAINT}.items()
+    column: word.removesuffix("_name").capitalize() for word, column in NAME_COLUMNS.items()
 }
 
 #: What they are called in messages.
@@ -187,6 +187,7 @@ _MEANT = {
     "queue_name": "a queue",
     "partition_name": "a partition",
     "constraint_name": "a constraint",
+    "reservation_name": "a reservation",
 }
 
 

@@ -24,6 +24,7 @@ from hpcgym.names import (
     MOST_NAME,
     MOST_OF_LIST,
     NAME_COLUMNS,
+    RESERVATION,
     UNITS,
     is_job_column,
     known_columns,
@@ -195,7 +196,7 @@ def without_names(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[st
             of_number = _told_numbers(frame, column, names, name)
         else:
             of_name = numbered(filter(None, names))
-            blank = MISSING if number == CONSTRAINT else np.nan  # such a job has none
+            blank = MISSING if number in (CONSTRAINT, RESERVATION) else np.nan  # it has none
             bare = bare.assign(**{number: [of_name.get(text, blank) for text in names]})
             of_number = {of: text for text, of in of_name.items()}
         frame = bare

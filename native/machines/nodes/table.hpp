@@ -7,7 +7,8 @@
 // is tested from that time on; see docs/slurm.md.
 //
 // The table has consecutive periods, and for each the sets of nodes that reservations, and that
-// windows leave open.
+// windows leave open: those of all jobs, and those of all but some, by the resource that these do
+// not need.
 #pragma once
 #include <vector>
 
@@ -33,7 +34,9 @@ class NodeTable {
   void keep(Archive& a) {
     a(put_off, idle_planned, now_, plan_, lists_leaving_, open_, seen_, for_job_, written_,
       idle_, chosen_, later_);
-    a.resized(periods_, leaving_);
+    a.resized(periods_, leaving_, needed_, barring_);
+    for (const Period& period : periods_) a.check(period.by_needed.size() == needed_.size());
+    a.check(std::ranges::all_of(barring_, [&](std::size_t g) { return g < needed_.size(); }));
     a.check(!lists_leaving_ || leaving_.size() >= plan_.size());
     a.check(!periods_.empty() || plan_.empty());
     for (const End& end : plan_) a.check_row(end.job);
@@ -46,7 +49,9 @@ class NodeTable {
     idle_planned = 0;
     idle_.clear();
     const NodeSet all(m.layout().n_nodes, true);
-    periods_.assign(1, {-forever, all, all});
+    needed_.clear();
+    barring_.clear();
+    periods_.assign(1, {-forever, all, all, {}});
     running.each([&](const Entry& e) { note(e.key, e.job); });
   }
   // A job gives back its resources at a time.
@@ -58,8 +63,19 @@ class NodeTable {
     plan_.insert(at, {time, j});
     lists_leaving_ = false;
   }
-  void close(const Window& window, std::span<const Cell> cells) {
-    shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
+  void close(const Nodes& m, const Window& window, i64 holder, std::span<const Cell> cells) {
+    const i64 from = std::max(window.begin, now_), *demand = m.layout().demand(holder);
+    if (demand[0] > 0)
+      return shut([](Period& p) -> NodeSet& { return p.by_windows; }, from, window.end, cells);
+    const i64 resource = std::find_if(demand, demand + m.layout().n_resources,
+                                      [](i64 need) { return need > 0; }) - demand;
+    const auto known = std::ranges::find(needed_, resource);
+    const auto group = static_cast<std::size_t>(known - needed_.begin());
+    if (known == needed_.end()) {
+      needed_.push_back(resource);
+      for (Period& p : periods_) p.by_needed.emplace_back(m.layout().n_nodes, true);
+    }
+    shut([group](Period& p) -> NodeSet& { return p.by_needed[group]; }, from, window.end, cells);
   }
   // Close the nodes of a partition from now on; return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
@@ -125,11 +141,9 @@ class NodeTable {
   struct Period {
     i64 begin;  // [s]
     NodeSet by_reservations, by_windows;  // nodes that they leave open
+    std::vector<NodeSet> by_needed;       // the same of windows that are open to some jobs
 
-    void keep(Archive& a) { a(begin, by_reservations, by_windows); }
-    std::uint64_t open(std::size_t word) const {
-      return by_reservations.words[word] & by_windows.words[word];
-    }
+    void keep(Archive& a) { a(begin, by_reservations, by_windows, by_needed); }
   };
 
   const Rules* rules_;
@@ -138,6 +152,8 @@ class NodeTable {
   std::vector<NodeSet> leaving_;  // the nodes of each of these jobs, once listed
   bool lists_leaving_ = false;
   std::vector<Period> periods_;
+  std::vector<i64> needed_;           // resources that those lack which some windows are open to
+  std::vector<std::size_t> barring_;  // which of these bar the job tested
   // Sets of nodes: empty; open during the run of a job; also open in the period after that; open
   // and able to hold a unit of the job; written in `later_`; reserved without a job on them; of the
   // job tested.
@@ -169,16 +185,18 @@ class NodeTable {
     periods_.insert(periods_.begin() + static_cast<std::ptrdiff_t>(before) + 1, std::move(made));
     return before + 1;
   }
-  void shut(NodeSet Period::* layer, i64 begin, i64 end, std::span<const Cell> cells) {
+  template <class F>
+  void shut(F layer, i64 begin, i64 end, std::span<const Cell> cells) {
     const std::size_t first = split(begin), last = split(end);
     for (std::size_t p = first; p < last; ++p)
-      for (const Cell& c : cells) (periods_[p].*layer).remove(c.node);
+      for (const Cell& c : cells) layer(periods_[p]).remove(c.node);
   }
+  static NodeSet& of_reservations(Period& p) { return p.by_reservations; }
   // Enter a reservation from `time` on, with the chosen nodes.
   void note_reserved(const Nodes& m, i64 time, i64 length) {
     const i64 resources = m.layout().n_resources;
-    shut(&Period::by_reservations, rounded(*rules_, time),
-         rounded_end(*rules_, time, time + length), m.chosen());
+    shut(of_reservations, rounded(*rules_, time), rounded_end(*rules_, time, time + length),
+         m.chosen());
     for (const Cell& c : m.chosen()) {
       const std::size_t cores = index(c.node * resources);
       if (m.free()[cores] != m.layout().capacity[cores] || idle_.has(c.node)) continue;
@@ -190,14 +208,18 @@ class NodeTable {
   // their rounded times in the table, windows by the times of the run.
   bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
     chosen_.list(cells);
-    return shuts_some(&Period::by_reservations, rounded(*rules_, time),
-                      rounded_end(*rules_, time, time + length)) ||
-           shuts_some(&Period::by_windows, time, time + length);
+    const i64 end = time + length;
+    return shuts_some(of_reservations, rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
+           shuts_some([](Period& p) -> NodeSet& { return p.by_windows; }, time, end) ||
+           std::ranges::any_of(barring_, [&](std::size_t group) {
+             return shuts_some([&](Period& p) -> NodeSet& { return p.by_needed[group]; }, time, end);
+           });
   }
-  bool shuts_some(NodeSet Period::* layer, i64 begin, i64 end) const {
+  template <class F>
+  bool shuts_some(F layer, i64 begin, i64 end) {
     for (std::size_t p = period_at(begin); p < periods_.size() && periods_[p].begin < end; ++p)
       for (std::size_t w = 0; w < chosen_.words.size(); ++w)
-        if ((chosen_.words[w] & ~(periods_[p].*layer).words[w]) != 0) return true;
+        if ((chosen_.words[w] & ~layer(periods_[p]).words[w]) != 0) return true;
     return false;
   }
 
@@ -214,18 +236,33 @@ class NodeTable {
   // period after which a node is open that was closed before. Of the periods that begin after
   // `until` only the first counts.
   i64 look_ahead(const Nodes& m, i64 j, i64 after, i64 until) {
+    barring_.clear();
+    for (std::size_t group = 0; group < needed_.size(); ++group)
+      if (m.layout().demand(j)[needed_[group]] > 0) barring_.push_back(group);
+    return barring_.empty() ? look_ahead_of<false>(m, j, after, until)
+                            : look_ahead_of<true>(m, j, after, until);
+  }
+  template <bool is_barred>
+  std::uint64_t open(const Period& period, std::size_t word) const {
+    std::uint64_t left = period.by_reservations.words[word] & period.by_windows.words[word];
+    if constexpr (is_barred)
+      for (const std::size_t group : barring_) left &= period.by_needed[group].words[word];
+    return left;
+  }
+  template <bool is_barred>
+  i64 look_ahead_of(const Nodes& m, i64 j, i64 after, i64 until) {
     const NodeSet& may_have = usable_by(m, j);
     const std::size_t words = may_have.words.size();
     std::size_t before = period_at(after);
     for (std::size_t w = 0; w < words; ++w)
-      open_.words[w] = seen_.words[w] = periods_[before].open(w);
+      open_.words[w] = seen_.words[w] = open<is_barred>(periods_[before], w);
     i64 opens = never, began = after;
     for (std::size_t q = before + 1; q < periods_.size(); ++q) {
       const Period& period = periods_[q];
       std::uint64_t changed = 0, opened = 0;
       for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t now = period.open(w);
-        changed |= now ^ periods_[before].open(w);
+        const std::uint64_t now = open<is_barred>(period, w);
+        changed |= now ^ open<is_barred>(periods_[before], w);
         opened |= now & ~seen_.words[w] & may_have.words[w];
       }
       if (changed == 0) continue;
@@ -234,8 +271,8 @@ class NodeTable {
       if (began > until || (opens != never && period.begin > until)) break;
       began = period.begin;
       for (std::size_t w = 0; w < words; ++w) {
-        seen_.words[w] &= period.open(w);
-        if (began <= until) open_.words[w] &= period.open(w);
+        seen_.words[w] &= open<is_barred>(period, w);
+        if (began <= until) open_.words[w] &= open<is_barred>(period, w);
       }
     }
     return opens;
