@@ -69,6 +69,20 @@ def test_only_some_may_run_in_a_window(backfill: str) -> None:
     assert begun == expected.get(backfill, [0, 90, 5, 90, 6])
 
 
+def test_windows_may_overlap_and_jobs_run_into_them() -> None:
+    """Twice the same window is as one; one that ran before takes nothing from those that may."""
+    window = "20/90:nodes=0-1:users=bob"
+    assert starts(jobs(), "conservative", f"{window};{window}") == [0, 90, 5, 90, 6]
+    wide = {"wait_time": [0, 99, 99, 99, 99], "requested_processors": [2, 4, 2, 4, 4]}
+    part = jobs(**wide).extract(3)
+    for backfill in RULES[1:]:
+        result = hpcgym.simulate(
+            part, cluster="1x1x4", backfill=backfill, maintenance="20/90:users=bob"
+        )
+        hpcgym.validate_schedule(result)
+        assert result.start[result.workload.submit_time == 5][0] == 5
+
+
 def test_who_asked_for_it_where_the_log_tells_that() -> None:
     """By account all may; but if the log tells who asked for the reservation, one does."""
     window = "20/90:nodes=0-1:accounts=physics:reservations=course"
