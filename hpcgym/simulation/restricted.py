@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -169,7 +170,7 @@ class Closing(NamedTuple):
     end: int  # [s]
     processors: int
     nodes: NDArray[np.int64]  # none of a pool
-    open_to: int = -1  # the place of those who may use it among all such, -1: nobody may
+    opened: int = -1  # the place of the window among those that are open to some jobs, -1: none
 
 
 class Windows(NamedTuple):
@@ -191,25 +192,27 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
         pool, unknown nodes, or windows that together close more than there is.
     """
-    who = [*_open_to(scheduler)]
+    opened = itertools.count()
+    places = [next(opened) if window.open_to else -1 for window in scheduler.maintenance]
     closed = [
-        (window, closing._replace(open_to=who.index(window.open_to) if window.open_to else -1))
-        for window in scheduler.maintenance
+        (window, closing._replace(opened=place))
+        for window, place in zip(scheduler.maintenance, places, strict=True)
         for closing in _closings_of(window, workload, cluster)
     ]
-    _check_room([pair for pair in closed if pair[1].open_to < 0], cluster)
+    _check_room([pair for pair in closed if pair[1].opened < 0], cluster)
     return sorted((closing for _, closing in closed), key=lambda closing: closing.end)
 
 
-def _open_to(scheduler: Scheduler) -> dict[Any, Window]:
-    """Return who may use windows that not all jobs may -> one of these windows."""
-    return {window.open_to: window for window in scheduler.maintenance if window.open_to}
-
-
 def barred(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
-    """Return 1 for each job that may not use windows which are open to some, (n_jobs, W)."""
-    columns = [~window.may_use(workload) for window in _open_to(scheduler).values()]
-    return np.array(columns, np.int64).reshape(len(columns), len(workload)).T
+    """Return 1 for each job that may not use windows which are open to some, (n_jobs, W).
+
+    Those that run as an extract begins may: nothing of a window is theirs to take.
+    """
+    columns = [~window.may_use(workload) for window in scheduler.maintenance if window.open_to]
+    bars = np.array(columns, np.int64).reshape(len(columns), len(workload)).T
+    if workload.initial is not None:
+        bars[workload.initial.running] = 0
+    return bars
 
 
 def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
@@ -295,10 +298,10 @@ def holders_of(
     rows[:, -1] = 1
     for row, closing in zip(rows, closings, strict=True):
         row[0] = len(closing.nodes)
-        if closing.open_to < 0:
+        if closing.opened < 0:
             row[1:-1] = capacity[closing.nodes[0]]
         else:
-            row[1 + first + closing.open_to] = ANY_NUMBER
+            row[1 + first + closing.opened] = ANY_NUMBER
     return rows
 
 

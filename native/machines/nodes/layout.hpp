@@ -97,8 +97,7 @@ struct Layout {
     for (i64 r = 0; r < n_resources; ++r) {
       const i64 need = demand[r], there = room[r];
       // divisions are slow, and seldom needed
-      if (there < need * most && need > 0)  // of others there may be less than nothing
-        most = there < need ? 0 : need == 1 ? there : there / need;
+      if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
     }
     return most;
   }
@@ -108,8 +107,7 @@ struct Layout {
     i64 most = std::min(demand[n_resources], demand[0] == 1 ? room[0] : room[0] / demand[0]);
     for (i64 r = 1; r < n_resources; ++r) {
       const i64 need = demand[r], there = room[r];
-      if (there < need * most && need > 0)  // of others there may be less than nothing
-        most = there < need ? 0 : need == 1 ? there : there / need;
+      if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
     }
     return most;
   }

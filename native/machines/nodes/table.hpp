@@ -19,6 +19,17 @@
 namespace hpc {
 
 class NodeTable {
+  // The nodes that are left open in a period: by reservations, and by windows.
+  auto of_reservations() {
+    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_reservations; };
+  }
+  auto of_windows() {
+    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_windows; };
+  }
+  auto of_needed(std::size_t group) {
+    return [this, group](std::size_t p) -> NodeSet& { return by_needed_[group][p]; };
+  }
+
  public:
   // Whether a job would fit before the time from which it was tested, and the number of reserved
   // nodes without a job: these decide whether looks continue.
@@ -34,8 +45,9 @@ class NodeTable {
   void keep(Archive& a) {
     a(put_off, idle_planned, now_, plan_, lists_leaving_, open_, seen_, for_job_, written_,
       idle_, chosen_, later_);
-    a.resized(periods_, leaving_, needed_, barring_);
-    for (const Period& period : periods_) a.check(period.by_needed.size() == needed_.size());
+    a.resized(periods_, leaving_, needed_, by_needed_, barring_);
+    a.check(by_needed_.size() == needed_.size());
+    for (const auto& open : by_needed_) a.check(open.size() == periods_.size());
     a.check(std::ranges::all_of(barring_, [&](std::size_t g) { return g < needed_.size(); }));
     a.check(!lists_leaving_ || leaving_.size() >= plan_.size());
     a.check(!periods_.empty() || plan_.empty());
@@ -50,8 +62,9 @@ class NodeTable {
     idle_.clear();
     const NodeSet all(m.layout().n_nodes, true);
     needed_.clear();
+    by_needed_.clear();
     barring_.clear();
-    periods_.assign(1, {-forever, all, all, {}});
+    periods_.assign(1, {-forever, all, all});
     running.each([&](const Entry& e) { note(e.key, e.job); });
   }
   // A job gives back its resources at a time.
@@ -65,17 +78,16 @@ class NodeTable {
   }
   void close(const Nodes& m, const Window& window, i64 holder, std::span<const Cell> cells) {
     const i64 from = std::max(window.begin, now_), *demand = m.layout().demand(holder);
-    if (demand[0] > 0)
-      return shut([](Period& p) -> NodeSet& { return p.by_windows; }, from, window.end, cells);
+    if (demand[0] > 0) return shut(of_windows(), from, window.end, cells);
     const i64 resource = std::find_if(demand, demand + m.layout().n_resources,
                                       [](i64 need) { return need > 0; }) - demand;
     const auto known = std::ranges::find(needed_, resource);
     const auto group = static_cast<std::size_t>(known - needed_.begin());
     if (known == needed_.end()) {
       needed_.push_back(resource);
-      for (Period& p : periods_) p.by_needed.emplace_back(m.layout().n_nodes, true);
+      by_needed_.emplace_back(periods_.size(), NodeSet(m.layout().n_nodes, true));
     }
-    shut([group](Period& p) -> NodeSet& { return p.by_needed[group]; }, from, window.end, cells);
+    shut(of_needed(group), from, window.end, cells);
   }
   // Close the nodes of a partition from now on; return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
@@ -141,9 +153,8 @@ class NodeTable {
   struct Period {
     i64 begin;  // [s]
     NodeSet by_reservations, by_windows;  // nodes that they leave open
-    std::vector<NodeSet> by_needed;       // the same of windows that are open to some jobs
 
-    void keep(Archive& a) { a(begin, by_reservations, by_windows, by_needed); }
+    void keep(Archive& a) { a(begin, by_reservations, by_windows); }
   };
 
   const Rules* rules_;
@@ -152,7 +163,8 @@ class NodeTable {
   std::vector<NodeSet> leaving_;  // the nodes of each of these jobs, once listed
   bool lists_leaving_ = false;
   std::vector<Period> periods_;
-  std::vector<i64> needed_;           // resources that those lack which some windows are open to
+  std::vector<i64> needed_;  // resources that those do not need which some windows are open to
+  std::vector<std::vector<NodeSet>> by_needed_;  // the nodes that these leave open in each period
   std::vector<std::size_t> barring_;  // which of these bar the job tested
   // Sets of nodes: empty; open during the run of a job; also open in the period after that; open
   // and able to hold a unit of the job; written in `later_`; reserved without a job on them; of the
@@ -182,20 +194,21 @@ class NodeTable {
     if (periods_[before].begin == time) return before;
     Period made = periods_[before];
     made.begin = time;
-    periods_.insert(periods_.begin() + static_cast<std::ptrdiff_t>(before) + 1, std::move(made));
+    const auto behind = static_cast<std::ptrdiff_t>(before) + 1;
+    periods_.insert(periods_.begin() + behind, std::move(made));
+    for (auto& open : by_needed_) open.insert(open.begin() + behind, NodeSet(open[before]));
     return before + 1;
   }
   template <class F>
   void shut(F layer, i64 begin, i64 end, std::span<const Cell> cells) {
     const std::size_t first = split(begin), last = split(end);
     for (std::size_t p = first; p < last; ++p)
-      for (const Cell& c : cells) layer(periods_[p]).remove(c.node);
+      for (const Cell& c : cells) layer(p).remove(c.node);
   }
-  static NodeSet& of_reservations(Period& p) { return p.by_reservations; }
   // Enter a reservation from `time` on, with the chosen nodes.
   void note_reserved(const Nodes& m, i64 time, i64 length) {
     const i64 resources = m.layout().n_resources;
-    shut(of_reservations, rounded(*rules_, time), rounded_end(*rules_, time, time + length),
+    shut(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, time + length),
          m.chosen());
     for (const Cell& c : m.chosen()) {
       const std::size_t cores = index(c.node * resources);
@@ -209,17 +222,17 @@ class NodeTable {
   bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
     chosen_.list(cells);
     const i64 end = time + length;
-    return shuts_some(of_reservations, rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
-           shuts_some([](Period& p) -> NodeSet& { return p.by_windows; }, time, end) ||
+    return shuts_some(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
+           shuts_some(of_windows(), time, end) ||
            std::ranges::any_of(barring_, [&](std::size_t group) {
-             return shuts_some([&](Period& p) -> NodeSet& { return p.by_needed[group]; }, time, end);
+             return shuts_some(of_needed(group), time, end);
            });
   }
   template <class F>
   bool shuts_some(F layer, i64 begin, i64 end) {
     for (std::size_t p = period_at(begin); p < periods_.size() && periods_[p].begin < end; ++p)
       for (std::size_t w = 0; w < chosen_.words.size(); ++w)
-        if ((chosen_.words[w] & ~layer(periods_[p]).words[w]) != 0) return true;
+        if ((chosen_.words[w] & ~layer(p).words[w]) != 0) return true;
     return false;
   }
 
@@ -243,10 +256,11 @@ class NodeTable {
                             : look_ahead_of<true>(m, j, after, until);
   }
   template <bool is_barred>
-  std::uint64_t open(const Period& period, std::size_t word) const {
+  std::uint64_t open(std::size_t p, std::size_t word) const {
+    const Period& period = periods_[p];
     std::uint64_t left = period.by_reservations.words[word] & period.by_windows.words[word];
     if constexpr (is_barred)
-      for (const std::size_t group : barring_) left &= period.by_needed[group].words[word];
+      for (const std::size_t group : barring_) left &= by_needed_[group][p].words[word];
     return left;
   }
   template <bool is_barred>
@@ -255,14 +269,14 @@ class NodeTable {
     const std::size_t words = may_have.words.size();
     std::size_t before = period_at(after);
     for (std::size_t w = 0; w < words; ++w)
-      open_.words[w] = seen_.words[w] = open<is_barred>(periods_[before], w);
+      open_.words[w] = seen_.words[w] = open<is_barred>(before, w);
     i64 opens = never, began = after;
     for (std::size_t q = before + 1; q < periods_.size(); ++q) {
       const Period& period = periods_[q];
       std::uint64_t changed = 0, opened = 0;
       for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t now = open<is_barred>(period, w);
-        changed |= now ^ open<is_barred>(periods_[before], w);
+        const std::uint64_t now = open<is_barred>(q, w);
+        changed |= now ^ open<is_barred>(before, w);
         opened |= now & ~seen_.words[w] & may_have.words[w];
       }
       if (changed == 0) continue;
@@ -271,8 +285,8 @@ class NodeTable {
       if (began > until || (opens != never && period.begin > until)) break;
       began = period.begin;
       for (std::size_t w = 0; w < words; ++w) {
-        seen_.words[w] &= open<is_barred>(period, w);
-        if (began <= until) open_.words[w] &= open<is_barred>(period, w);
+        seen_.words[w] &= open<is_barred>(q, w);
+        if (began <= until) open_.words[w] &= open<is_barred>(q, w);
       }
     }
     return opens;
