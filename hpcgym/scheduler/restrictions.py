@@ -20,6 +20,7 @@ from hpcgym.files import check_is_there, head_of, header_number, is_there
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import ARRAY, RESERVATION, WITH_QOS
+from hpcgym.scheduler import slurm_reservations
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
 from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem
@@ -428,11 +429,9 @@ def read_windows(value: Any) -> tuple[Window, ...]:
     if value is None:
         return ()
     if isinstance(value, str | os.PathLike) and is_there(value):
-        from hpcgym.scheduler import slurm_reservations as reservations  # which has windows
-
         path = Path(value)
-        if head_of(path).startswith(reservations.BEGINNING.encode()):
-            value = reservations.read_reservations(path)
+        if head_of(path).startswith(slurm_reservations.BEGINNING.encode()):
+            value = slurm_reservations.read_reservations(path, Window)
         else:
             value = _planned(Failures.read(path))
     elif isinstance(value, Window | str | os.PathLike):

@@ -8,13 +8,14 @@ maintenance is open to nobody but root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_of_file
 from hpcgym.files import text_of
-from hpcgym.scheduler.restrictions import Window
+
+Window = TypeVar("Window")
 
 #: How such a file begins.
 BEGINNING = "ReservationName="
@@ -28,8 +29,12 @@ _REPEAT = {"DAILY", "HOURLY", "WEEKDAY", "WEEKEND", "WEEKLY"}
 _FLOATING = "TIME_FLOAT"
 
 
-def read_reservations(path: Path) -> list[Window]:
+def read_reservations(path: Path, window: Callable[..., Window]) -> list[Window]:
     """Return the reservations of a file, with or without ``-o``, as windows.
+
+    Parameters
+    ----------
+    window : makes one, as :class:`hpcgym.scheduler.restrictions.Window`.
 
     Raises
     ------
@@ -46,7 +51,8 @@ def read_reservations(path: Path) -> list[Window]:
         try:
             if why := _no_window(given, flags):
                 raise HpcgymError(why)
-            windows.append(_window(given, flags))
+            begin, end = given.get("StartTime", ""), given.get("EndTime", "")
+            windows.append(window(begin, end, nodes=given["Nodes"], **_who(given, flags)))
         except HpcgymError as error:
             remarks[_LEFT].append(f"{name}: {error}")
             continue
@@ -78,17 +84,9 @@ def _no_window(given: dict[str, str], flags: set[str]) -> str:
     return f"its {denied[0]} are those that it is closed to" if denied else ""
 
 
-def _window(given: dict[str, str], flags: set[str]) -> Window:
-    """Return a reservation as a window.
-
-    Raises
-    ------
-    HpcgymError : its times or names are none.
-    """
-    who: dict[str, Any] = {}
-    if "MAINT" not in flags:
-        for key, field in (("accounts", "Accounts"), ("users", "Users")):
-            who[key] = tuple(given.get(field, "").split(",")) if field in given else ()
-        who["reservations"] = (given["ReservationName"],)
-    begin, end = given.get("StartTime", ""), given.get("EndTime", "")
-    return Window(begin, end, nodes=given["Nodes"], **who)
+def _who(given: dict[str, str], flags: set[str]) -> dict[str, Any]:
+    """Return the accounts, users and the name of a reservation; nothing of one for maintenance."""
+    if "MAINT" in flags:
+        return {}
+    fields = {"accounts": "Accounts", "users": "Users", "reservations": "ReservationName"}
+    return {key: tuple(given[of].split(",")) for key, of in fields.items() if of in given}
