@@ -44,14 +44,23 @@ NICE, MOST_NICE = "nice", 2**31 - 3
 #: The column of how many units of a job may lie on one node.
 UNITS_PER_NODE = "units_per_node"
 
+#: The column of what features the nodes of a job must have, a number of a text.
+CONSTRAINT = "constraint"
+
+#: The column of the reservation that a job asked for, a number of a name.
+RESERVATION = "reservation"
+
 #: Columns of amounts of a whole job, which no unit has: on how many nodes it ran, and what Slurm
 #: bills for a second of it.
 NODES, BILLING = OF_WHOLE_JOBS = ("allocated_nodes", "billing")
 
 #: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
 #: completion time at the lowest frequency over that at the highest; of tasks their array; nice; how
-#: many units a node may have; and amounts of whole jobs.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, *OF_WHOLE_JOBS)
+#: many units a node may have; constraints; reservations; and amounts of whole jobs.
+OWN_COLUMNS = (
+    *("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE, CONSTRAINT, RESERVATION),
+    *OF_WHOLE_JOBS,
+)
 
 #: All columns that a job can have, but for licences, units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
@@ -100,7 +109,8 @@ CODE = "code"
 
 #: Columns of names in tables -> the columns of numbers that they are of.
 NAME_COLUMNS = {
-    word if word not in SWF_COLUMNS else f"{word}_name": column for word, column in NAMED.items()
+    word if word != column else f"{word}_name": column
+    for word, column in {**NAMED, CONSTRAINT: CONSTRAINT, RESERVATION: RESERVATION}.items()
 }
 
 #: The resource that every node has and every unit of a job takes: what processors are counted by.
@@ -119,6 +129,9 @@ def beside_memory(resources: Iterable[str]) -> list[str]:
 #: No resource that somebody names has a blank in it.
 PARTITION = "partition "
 
+#: The same before the constraint of jobs, where the nodes that meet it are such a resource.
+FEATURES = "features "
+
 #: Characters that a name from a file may have: of an agent, a machine or a partition, say.
 MOST_NAME = 200
 
@@ -127,7 +140,7 @@ MOST_OF_LIST = 4096
 MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so that no sum overflows
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
 # what stands beside resources in files of machines
-_OF_GROUPS = ("name", "nodes", "sockets", "power")
+_OF_GROUPS = ("name", "nodes", "sockets", "features", "power")
 
 #: What tables of jobs called columns in earlier versions, and classes of jobs -> columns of now.
 ONCE_CALLED = {
@@ -233,16 +246,16 @@ def name_problem(name: Any, most: int = MOST_NAME) -> str:
     return "" if len(name) <= most else f"of at most {most:,} characters, and has {len(name):,}"
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int = MOST_NAME) -> str:
     """Return a name of a log as any terminal, table or page can show it.
 
     What cannot be printed becomes ``?``. Of what is too long the beginning is left, with a checksum
     of the whole: names that differ stay different.
     """
     shown = "".join(c if c.isprintable() else "?" for c in text).strip()
-    if len(shown) <= MOST_NAME:
+    if len(shown) <= most:
         return shown
-    return f"{shown[: MOST_NAME - 11]}...{crc32(text.encode(errors='replace')):08x}"
+    return f"{shown[: most - 11]}...{crc32(text.encode(errors='replace')):08x}"
 
 
 def known_columns() -> str:

@@ -12,6 +12,7 @@ from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.names import UNITS_PER_NODE
 from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
+from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
 
@@ -121,23 +122,56 @@ def node_cases(draw: st.DrawFn, max_jobs: int = 25) -> tuple[Cluster, Workload, 
     return cluster, workload, draw(node_schedulers(workload))
 
 
+#: Constraints -> which features a node must have for each: one of these sets at least.
+CONSTRAINTS = {
+    "a": ["a"],
+    "b&a": ["ab"],
+    "a|b": ["a", "b"],
+    "a|b&c": ["ac", "bc"],
+    "c|(a&b)": ["c", "ab"],
+}
+
+
+def nodes_with(cluster: Cluster, constraint: str) -> frozenset[int]:
+    """Return the nodes of a machine that meet one of these constraints."""
+    groups = [{*cluster.groups[place].features} for place in cluster.group_of.tolist()]
+    sets = map(set, CONSTRAINTS[constraint])
+    return frozenset(n for one in sets for n, own in enumerate(groups) if one <= own)
+
+
 @st.composite
 def partitioned_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any]]:
-    """The same on a machine with partitions, which may overlap; each job fits into its own."""
+    """The same on a machine with partitions, which may overlap, and with features of its nodes.
+
+    Each job fits into its own partition, on nodes that meet its constraint.
+    """
     plain, workload, rules = draw(node_cases())
+    features = st.lists(st.sampled_from("abc"), max_size=3, unique=True)
+    groups = [replace(group, features=tuple(draw(features))) for group in plain.groups]
+    plain = replace(plain, groups=tuple(groups))
     numbers = st.lists(st.integers(0, plain.nodes - 1), min_size=1, unique=True)
     sets = draw(st.lists(numbers, min_size=1, max_size=3))
     parts = tuple(Partition(f"p{i}", tuple(nodes)) for i, nodes in enumerate(sets, 1))
     needs = needs_of(workload, plain.resources)
+    every = frozenset(range(plain.nodes))
+    places = [(number, part.nodes) for number, part in enumerate(parts, 1)]
+    met = [(number, nodes_with(plain, text)) for number, text in enumerate(CONSTRAINTS, 1)]
     chosen = []
     for units, *demand, most in needs.tolist():
-        fits = [-1]
-        for number, part in enumerate(parts, 1):
-            if most_units(plain.capacity[list(part.nodes)].tolist(), demand, most) >= units:
-                fits.append(number)
+        fits = [
+            (number, constraint)
+            for number, nodes in [(-1, every), *places]
+            for constraint, others in [(-1, every), *met]
+            if most_units(plain.capacity[[*others.intersection(nodes)]].tolist(), demand, most)
+            >= units
+        ]
         chosen.append(draw(st.sampled_from(fits)))
-    header = {"Partition": [f"{number} p{number}" for number in range(1, len(parts) + 1)]}
-    named = replace(workload.with_columns(partition=chosen), header=header)
+    header = {
+        "Partition": [f"{number} p{number}" for number in range(1, len(parts) + 1)],
+        "Constraint": [f"{number} {text}" for number, text in enumerate(CONSTRAINTS, 1)],
+    }
+    columns = dict(zip(("partition", "constraint"), zip(*chosen, strict=True), strict=True))
+    named = replace(workload.with_columns(**columns), header=header)
     return replace(plain, partitions=parts), named, rules
 
 
@@ -146,6 +180,14 @@ def slow_jobs_and_nodes(cluster: Cluster, workload: Workload) -> tuple[list[Job]
     every = frozenset(range(cluster.nodes))
     nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
     bound = {number: some for number, some in nodes.items() if some != every}
-    allowed = [bound.get(number) for number in workload.partition.tolist()]
-    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
+    parts = [bound.get(number) for number in workload.partition.tolist()]
+    texts = [""] * len(parts)
+    if any(group.features for group in cluster.groups):
+        texts = called_in(workload, "constraint").tolist()
+    met = [nodes_with(cluster, text) if text else None for text in texts]
+    allowed = [
+        some if own is None else own & (every if some is None else some)
+        for some, own in zip(parts, met, strict=True)
+    ]
+    jobs = node_jobs_of(workload, cluster.node_resources, allowed, parts)
     return jobs, cluster.capacity[:, : len(cluster.node_resources)].tolist()

@@ -21,7 +21,7 @@ DRAWN = [
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes"),
 ]
 Places = list[tuple[list[Any], int]]
-Windows = tuple[list[Any], list[str]]
+Windows = tuple[list[Any], list[frozenset[int] | None], list[str]]
 
 
 @st.composite
@@ -74,8 +74,24 @@ def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tup
     return kept
 
 
+#: Who may use a window: a text, and pairs of a kind, a group or a user, and its number.
+WHO = st.sampled_from(
+    [
+        ("", None),
+        ("", None),
+        (":accounts=1", {("g", 1)}),
+        (":users=0|1", {("u", 0), ("u", 1)}),
+        (":accounts=2:users=1", {("g", 2), ("u", 1)}),
+        (":users=999", set()),
+    ]
+)
+
+
 def windows_for(data: st.DataObject, cluster: Cluster, workload: Workload) -> Windows:
-    """Windows of all processors or nodes, or of some, as the oracle has them and as texts."""
+    """Windows of all processors or nodes, or of some, as the oracle has them and as texts.
+
+    With them come the jobs that may use each, on nodes; None: none may.
+    """
     spans = data.draw(times(workload))
     if cluster.groups:
         every = list(range(cluster.nodes))
@@ -84,13 +100,26 @@ def windows_for(data: st.DataObject, cluster: Cluster, workload: Workload) -> Wi
         drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in spans]
         windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
         parts = ["" if of == every else f":nodes={','.join(map(str, of))}" for _, _, of in windows]
+        who = [data.draw(WHO) for _ in windows]
+        parts = [part + text for part, (text, _) in zip(parts, who, strict=True)]
     else:
         most = workload.processors
         widths = st.one_of(st.just(most), st.integers(1, most))
         drawn = [(*span, {0: data.draw(widths)}) for span in spans]
         windows = [(a, b, takes[0]) for a, b, takes in apart(drawn, {0: most})]
         parts = ["" if width == most else f":processors={width}" for _, _, width in windows]
-    return windows, [f"{a}/{b}{of}" for (a, b, _), of in zip(windows, parts, strict=True)]
+        who = [("", None)] * len(windows)
+    jobs = list(zip(workload.group_id.tolist(), workload.user_id.tolist(), strict=True))
+    spared = [
+        None
+        if wanted is None
+        else frozenset(
+            row for row, job in enumerate(jobs) if wanted & {*zip("gu", job, strict=True)}
+        )
+        for _, wanted in who
+    ]
+    texts = [f"{a}/{b}{of}" for (a, b, _), of in zip(windows, parts, strict=True)]
+    return windows, spared, texts
 
 
 def around_windows(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
@@ -136,6 +165,7 @@ def restrict(
     if texts:
         ours["quota"] = "; ".join(texts)
     if "windows" in which and cluster and "suspend" not in theirs.get("preemption", ()):
-        theirs["windows"], windows = windows_for(data, cluster, log)
+        theirs["windows"], spared, windows = windows_for(data, cluster, log)
+        theirs["spared"] = spared if cluster.groups else []
         ours["maintenance"] = "; ".join(windows)
     return log

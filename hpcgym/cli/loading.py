@@ -73,12 +73,14 @@ def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workl
     """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
     from hpcgym.workload import check_fits, fitting, needs_of, within_limits
     from hpcgym.workload.cleaning import clean
+    from hpcgym.workload.constraints import machine_for
     from hpcgym.workload.partitions import check_limits, check_partitions
 
     if cluster is None or not cluster.groups:
         processors = None if cluster is None else cluster.processors
         return clean(workload, "drop-larger-than-machine", processors) if drop else workload
     partitions = [partition.name for partition in cluster.partitions]
+    cluster = machine_for(workload, cluster)
     if drop:
         kept = fitting(workload, cluster.resources, cluster.capacity, partitions)
         return within_limits(kept, cluster)

@@ -111,8 +111,9 @@ class _AllRules(WeighedRules):
         throttles of its arrays.
     maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, which is known from
         the beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
-        :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file
-        like that of --failures.
+        :processors=32 or :nodes=gpu,0-3 to close a part of it, and on nodes :accounts=a|b, :users=c
+        or :reservations=d of those that may run there. Put ';' between several. Or a file like that
+        of --failures, or what scontrol show reservation printed.
     preemption partition:interactive>batch|...|none : Which jobs may stop others to start at
         once: those of a partition, a queue or QOS (qos:high>low), a user or a group. Put ';'
         between several. Stopped jobs wait again and run from the beginning; add ',cancel', and they

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.labels import in_short
 from hpcgym.explanation import watching
-from hpcgym.names import CORE, MEMORY, PARTITION
+from hpcgym.names import CORE, FEATURES, MEMORY, PARTITION
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.simulation.nodes import simulates_as_pool
@@ -37,6 +37,7 @@ REASONS = {
     "processors": "fewer processors were free than it asks for",
     "nodes": "enough cores were free, but no nodes had room for all of it",
     "partition": "too few of the nodes with room for it were open to its partition",
+    "features": "too few of the nodes with room for it had the features that it needs",
     "order": "nothing starts out of order",
     "reservation": "it would have delayed the first job of the queue",
     "plan": "all earlier times were reserved for others",
@@ -51,6 +52,7 @@ CALLED = {
     "processors": "too few processors free",
     "nodes": "no room on nodes",
     "partition": "no room in partition",
+    "features": "no room on nodes with its features",
     "order": "order",
     "reservation": "first job's reservation",
     "plan": "others' reservations",
@@ -100,10 +102,14 @@ def reasons_at(
     width = result.workload.requested_processors[rows]
     tests = [("quota", barred), ("processors", width > at.free)]
     if needs is not None:
-        anywhere = needs.copy()
-        anywhere[:, 1:-1][:, _of_partitions(result)] = 0
-        tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
-        tests.append(("partition", ~have_room(result, rows, at.time, needs)))
+        for name, free in (
+            ("nodes", (PARTITION, FEATURES)),
+            ("partition", (FEATURES,)),
+            ("features", ()),
+        ):
+            without = needs.copy()
+            without[:, 1:-1][:, _begin_with(result, free)] = 0
+            tests.append((name, ~have_room(result, rows, at.time, without)))
     if scheduler.reserve.slurm is not None:
         if scheduler.reserve.depth == 0:  # each partition is served in order
             return _first(tests, "order")
@@ -131,9 +137,9 @@ def _first(tests: Sequence[tuple[str, NDArray[np.bool_]]], otherwise: str) -> ND
     return codes
 
 
-def _of_partitions(result: Result) -> list[bool]:
-    """Return which resources of the machine stand for partitions, (R,)."""
-    return [name.startswith(PARTITION) for name in result.cluster.resources]
+def _begin_with(result: Result, words: tuple[str, ...]) -> list[bool]:
+    """Return which resources of the machine begin with one of some words, (R,)."""
+    return [name.startswith(words) for name in result.cluster.resources]
 
 
 def needs_of_nodes(result: Result) -> Needs | None:

@@ -66,8 +66,10 @@ from hpcgym.units import MEMORY_ALONE, amount_of, count_of, memory_text
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
+_OF_JOBS = "constraints"  # which no file has
 _POWER = "power"
 _SOCKETS = "sockets"
+_FEATURES = "features"
 #: An amount of a resource that limits no job.
 ANY = "any"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
@@ -97,7 +99,7 @@ class _Queue:
 
 def _machine(given: Mapping[str, Any], where: str) -> Cluster:
     """Return the machine of what a TOML text holds."""
-    plain = [f.name for f in fields(Cluster) if f.name not in _TABLES.values()]
+    plain = [f.name for f in fields(Cluster) if f.name not in (*_TABLES.values(), _OF_JOBS)]
     _check_keys(where, given, [*plain, *_TABLES])
     groups = tuple(_group(*row) for row in _rows(where, given, "group"))
     queues: dict[str, Any] = {}
@@ -124,16 +126,18 @@ def _machine(given: Mapping[str, Any], where: str) -> Cluster:
 
 def cluster_toml(cluster: Cluster) -> str:
     """Return a machine as the text of a TOML file, which :func:`read_cluster` reads."""
+    of_nodes = len(cluster.groups) > 0
     given = {
         field.name: getattr(cluster, field.name)
         for field in fields(cluster)
-        if field.name not in (*_TABLES.values(), "name", "processors" if cluster.groups else "")
+        if field.name not in (*_TABLES.values(), _OF_JOBS, "name", *["processors"] * of_nodes)
     }
     lines = _lines(Cluster(1), {"name": cluster.name, **given})
     for group in cluster.groups:
         named = {"name": group.name, "nodes": group.nodes}
         lines += ["", "[[group]]", *_lines(None, named)]
         lines += [f"{_SOCKETS} = {group.sockets}"] if group.sockets != 1 else []
+        lines += [f"{_FEATURES} = {_toml(group.features)}"] if group.features else []
         lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
         if group.power is not None:
             lines += ["", f"[group.{_POWER}]", *_power_lines(group.power)]
@@ -322,11 +326,12 @@ def _saying(where: str, known: str = "") -> Iterator[None]:
 def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     """Return a group of nodes; any key that is not near a known one is a resource."""
     for key in given:
-        _check_key(where, key, ("name", "nodes", _SOCKETS, CORE, MEMORY, _POWER))
+        _check_key(where, key, ("name", "nodes", _SOCKETS, _FEATURES, CORE, MEMORY, _POWER))
     _need(where, given, ("name", "nodes", CORE))
     amounts = dict(given)
     name, nodes = amounts.pop("name"), amounts.pop("nodes")
     power, sockets = amounts.pop(_POWER, None), amounts.pop(_SOCKETS, 1)
+    features = amounts.pop(_FEATURES, ())
     if power is not None and not isinstance(power, dict):
         raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
     if power is not None:
@@ -341,7 +346,7 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
             )
         amounts[MEMORY] = int(amount)
     with _saying(where, f"group {name!r}: "):
-        return NodeGroup(name, nodes, amounts, power, sockets)
+        return NodeGroup(name, nodes, amounts, power, sockets, features)
 
 
 def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_whole, real, watts
+from hpcgym.machine.constraints import constraint_of, is_feature
 from hpcgym.machine.partitions import MOST_NODES, Partition, all_checked, named_once, names_of_nodes
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.names import (
     CORE,
+    FEATURES,
     MEMORY,
     MOST_AMOUNT,
     MOST_OF_LIST,
@@ -46,12 +48,14 @@ class NodeGroup:
     power : of each node; None: the flat powers of the machine's processors.
     sockets : processors in the sense of chips on each node, at least 1, that share its cores
         equally. Only jobs that share nodes go by them (ELiSE).
+    features : names by which jobs may choose nodes, ``--constraint`` of Slurm.
 
     Raises
     ------
     HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, the name of
         an invalid resource (see :func:`hpcgym.names.resource_problem`), a power that is no
-        :class:`~hpcgym.machine.power.NodePower`, or sockets that do not divide the cores.
+        :class:`~hpcgym.machine.power.NodePower`, sockets that do not divide the cores, or a feature
+        that no constraint could name.
     """
 
     name: str
@@ -59,6 +63,7 @@ class NodeGroup:
     resources: Mapping[str, int] = field(hash=False)  # a dict has no hash
     power: NodePower | None = None
     sockets: int = 1
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if problem := name_problem(self.name, MOST_NODES):  # it may be a list of nodes
@@ -83,6 +88,12 @@ class NodeGroup:
                 " does not"
             )
         settle(self, "resources", {CORE: cores, **amounts})
+        if isinstance(self.features, str) or not isinstance(self.features, Iterable):
+            raise HpcgymError(f"{where}: features must be a list of names, not {self.features!r}")
+        settle(self, "features", tuple(self.features))
+        for feature in self.features:
+            if not is_feature(feature):
+                raise HpcgymError(f"{where}: {feature!r} is no name of a feature")
 
 
 def _amount(where: str, name: Any, amount: Any) -> int:
@@ -134,6 +145,8 @@ class Cluster:
     partitions : sets of nodes, :class:`~hpcgym.machine.partitions.Partition` after partition, which
         may overlap. A job gets nodes of the partition that its log names, one without a partition
         any.
+    constraints : of jobs, by features of nodes: those of a workload are added to it where both
+        meet (:func:`hpcgym.workload.constraints.machine_for`). It is the same machine as without.
 
     Raises
     ------
@@ -160,6 +173,7 @@ class Cluster:
     levels: tuple[Level, ...] = ()
     io_bandwidth_gb_s: float | None = None
     partitions: tuple[Partition, ...] = ()
+    constraints: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -222,19 +236,21 @@ class Cluster:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The types of resources, ``core`` first, then as the groups name them, then partitions.
+        """The types of resources: ``core``, as the groups name them, features, then partitions.
 
         To be in a partition, unless all nodes are, is a resource such as ``partition batch``: its
         nodes have :data:`ANY_NUMBER` of it, or as many as its jobs may have cores there, and each
-        unit of its jobs takes one for each of its cores.
+        unit of its jobs takes one for each of its cores. To meet a constraint of jobs is one, too,
+        such as ``features avx512&ib``.
         """
-        named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
-        return (*named, *(PARTITION + partition.name for partition in self._parts))
+        of_features = (FEATURES + text for text in self.constraints)
+        parts = (PARTITION + partition.name for partition in self._parts)
+        return (*self.node_resources, *of_features, *parts)
 
     @property
     def node_resources(self) -> tuple[str, ...]:
-        """The types of resources that groups name: :attr:`resources` without partitions."""
-        return self.resources[: len(self.resources) - len(self._parts)]
+        """The types of resources that groups name, ``core`` first."""
+        return tuple(dict.fromkeys([CORE, *(r for g in self.groups for r in g.resources)]))
 
     @property
     def _parts(self) -> list[Partition]:
@@ -263,6 +279,10 @@ class Cluster:
         resources = self.resources
         rows = [[group.resources.get(r, 0) for r in resources] for group in self.groups]
         table = np.array(rows or [[self.processors]], dtype=np.int64)[self.group_of]
+        for column, text in enumerate(self.constraints, len(self.node_resources)):
+            constraint = constraint_of(text)
+            met = [constraint.met_by({*group.features}) for group in self.groups]
+            table[np.array(met, np.bool_)[self.group_of], column] = ANY_NUMBER
         for column, partition in enumerate(self._parts, len(resources) - len(self._parts)):
             most = partition.max_cores_per_node
             table[list(partition.nodes), column] = ANY_NUMBER if most is None else most

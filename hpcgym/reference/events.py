@@ -32,6 +32,7 @@ USUAL: dict[str, Any] = {
     "hold": None,
     "quotas": (),
     "windows": (),
+    "spared": (),
     "follows": None,
     "places": (),
     "preemption": None,
@@ -73,6 +74,7 @@ class Events:
         self.hold = rules["hold"]
         self.quotas = rules["quotas"] or []
         self.windows = rules["windows"] or []
+        self.spared = rules["spared"] or [None] * len(self.windows)  # on nodes alone
         self.extracted = False  # whether it begins with jobs that run
         self.preemption: Any = rules["preemption"]
         self.preempts = False  # whether it is asked for whom others are stopped

@@ -58,6 +58,7 @@ class Job:
     most: int = ANY  # units that one node may have
     nodes: tuple[tuple[int, int], ...] = ()  # what it has or has reserved: nodes, units on them
     allowed: frozenset[int] | None = None  # the nodes that it may have; None: all
+    partition: frozenset[int] | None = None  # those of its partition; None: all
     limit: int | None = None  # the run time at which it is killed, where that is the prediction
 
     @property
@@ -99,11 +100,15 @@ def jobs_of(workload: Any) -> list[Job]:
 
 
 def node_jobs_of(
-    workload: Any, resources: Sequence[str], allowed: Sequence[frozenset[int] | None] = ()
+    workload: Any,
+    resources: Sequence[str],
+    allowed: Sequence[frozenset[int] | None] = (),
+    partitions: Sequence[frozenset[int] | None] = (),
 ) -> list[Job]:
     """Return the jobs of a :class:`hpcgym.Workload` with their units; ``resources`` of the machine.
 
-    ``allowed``: the nodes that each may have, None: all.
+    ``allowed``: the nodes that each may have, None: all; ``partitions``: those of its partition,
+    as many unless they are told.
     """
     jobs = []
     for row in range(len(workload)):
@@ -130,6 +135,7 @@ def node_jobs_of(
             demand=tuple(demand),
             most=most if most > 0 else ANY,
             allowed=allowed[row] if allowed else None,
+            partition=(partitions or allowed)[row] if partitions or allowed else None,
         )
         jobs.append(job)
     return jobs
@@ -149,6 +155,7 @@ def fresh(job: Job) -> Job:
         demand=tuple(job.demand),
         most=job.most,
         allowed=job.allowed,
+        partition=job.partition,
     )
 
 

@@ -49,13 +49,16 @@ Rules
     nodes when it starts. But not under slurm, whose reservations are of nodes by name there too.
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
-10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
+10. A job may be bound to a set of nodes, those of its partition that have the features which it
+    asks for. All others hold no unit of it, ever.
 11. Under quotas (rule 24 of the pool) the head is the first that no quota bars and that does not
     fit; all else of rule 6 holds. Under preemption, rule 27, EASY is depth:1, rule 7, and rule 8
     never holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
+    Some jobs may be spared by a window: for them there is none. Then its nodes hold no unit of the
+    others, and what is free there counts as free, but under rule 14.
 13. Suspension, rule 29 there, frees cores, the first resource; all else, as memory, stays taken.
     Where cores of suspended jobs count as taken, they do so beside those of the jobs that run
     there: less than nothing may be free then. One goes on where it ran, if the cores that it had on
@@ -115,9 +118,14 @@ def hold(free: Sequence[int], demand: Sequence[int]) -> int:
     return max(units, 0)
 
 
+class Barred(list[int]):
+    """What is free on a node of a window that does not spare a job (rule 12)."""
+
+
 def hold_of(job: Any, node: int, free: Amounts) -> int:
-    """How many units of a job a node with so much free has room for: rule 10."""
+    """How many units of a job a node with so much free has room for: rules 10 and 12."""
     barred = job.allowed is not None and node not in job.allowed
+    barred |= isinstance(free, Barred)
     return 0 if barred else min(hold(free, job.demand), job.most)
 
 
@@ -267,9 +275,12 @@ def take_there(free: Nodes, job: Job, there: set[int]) -> None:
 
 def least_of(states: Sequence[Nodes]) -> Nodes:
     """Return the least that each node has of each resource."""
-    return [
-        [min(amounts) for amounts in zip(*node, strict=True)] for node in zip(*states, strict=True)
-    ]
+    least: Nodes = []
+    for node in zip(*states, strict=True):
+        amounts = [min(each) for each in zip(*node, strict=True)]
+        barred = any(isinstance(state, Barred) for state in node)
+        least.append(Barred(amounts) if barred else amounts)
+    return least
 
 
 # --- What jobs have of nodes ----------------------------------------------------------------------
@@ -305,9 +316,13 @@ class NodeRooms(PoolSimulation):
         bound = any(job.allowed is not None for job in self.jobs)
         whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
         anywhere = self.slurm is None and self.preemption is None
-        self.alike = single and anywhere and not bound and whole
+        spares = any(jobs is not None for jobs in self.spared)
+        self.alike = single and anywhere and not bound and whole and not spares
         self.closed = self.windows
-        self.windows = [(begin, end, self.total[0]) for begin, end, _ in self.closed]
+        self.windows = [
+            (begin, end, self.total[0] if jobs is None else 0)
+            for (begin, end, _), jobs in zip(self.closed, self.spared, strict=True)
+        ]
 
     def has_room(self, job: Job) -> bool:
         """Rule 18 of `the pool`; then it gets nodes by the allocation, beside the others."""
@@ -351,9 +366,9 @@ class NodeRooms(PoolSimulation):
 
     def stops_partition(self, job: Job) -> bool:
         """Rule 14."""
-        if self.slurm is None or job.allowed is None:
+        if self.slurm is None or job.partition is None:
             return False
-        self.shut |= job.allowed
+        self.shut |= job.partition
         return len(self.shut) < len(self.capacity)
 
     def open_partitions(self) -> None:
@@ -386,13 +401,22 @@ class NodeRooms(PoolSimulation):
         """Return whether a window lasts or is to come."""
         return any(end > now for _, end, _ in self.closed)
 
+    def closed_to(self, job: Job) -> list[tuple[int, int, Any, bool]]:
+        """Return the windows that do not spare a job (rule 12), and whether they spare others."""
+        both = zip(self.closed, self.spared, strict=True)
+        return [
+            (*window, spared is not None and self.slurm is None)
+            for window, spared in both
+            if spared is None or job.number not in spared
+        ]
+
     def free_throughout(self, job: Job, now: int) -> Nodes:
         """Return what each node has free beside running jobs and windows, as long as predicted."""
         free, until = self.free_nodes(now), now + job.predicted + (self.slurm is not None)
-        for begin, end, nodes in self.closed:
+        for begin, end, nodes, spares in self.closed_to(job):
             if begin < until and now < end:
                 for node in nodes:
-                    free[node] = [0] * len(free[node])
+                    free[node] = Barred(free[node]) if spares else [0] * len(free[node])
         return free
 
     def allocated(self, job: Job, free: Nodes) -> Placed | None:
@@ -532,7 +556,7 @@ class NodeSimulation(NodeRooms):
 
     def first_place(self, job: Job, now: int) -> tuple[int, Placed]:
         """Return when a job first fits for its whole predicted length, and on which nodes."""
-        steps, needs = self.planned(now), job.processors + job.beside
+        steps, needs = self.planned(now, job), job.processors + job.beside
         reserved = [other for other in self.queue if other.reservation != -1]
         for first, (start, _) in enumerate(steps):
             during = [(at, free) for at, free in steps[first:] if at < start + job.predicted]
@@ -559,7 +583,7 @@ class NodeSimulation(NodeRooms):
         """When a job may start, rule 14, and its nodes then."""
         reserved = [other for other in self.queue if other.reservation != -1]
         table = [(*self.reserved_in(peer), {node for node, _ in peer.nodes}) for peer in reserved]
-        closed = [(begin, end, set(nodes)) for begin, end, nodes in self.closed]
+        closed = [(begin, end, set(nodes)) for begin, end, nodes, _ in self.closed_to(job)]
         usable = {n for n, node in enumerate(self.capacity) if hold_of(job, n, node) > 0}
         after = now
         while True:
@@ -624,27 +648,30 @@ class NodeSimulation(NodeRooms):
             if left and left[0][0] > raised + span:
                 span = self.wider(span, left[0][0] - raised)
 
-    def planned(self, now: int) -> list[tuple[int, Nodes]]:
-        """Return (time, what each node has free from then on until the next), from now on."""
+    def planned(self, now: int, job: Job) -> list[tuple[int, Nodes]]:
+        """Return (time, what each node has free from then on until the next), from now on.
+
+        ``job``: for which it is.
+        """
         held = [(job.start, job.predicted_end, job) for job in self.running]
         ends = self.expected_ends(self.kept, now)
         held += [(now, end, job) for job, end in zip(self.kept, ends, strict=True)]
-        for job in self.queue:
-            if job.reservation != -1:
-                held.append((job.reservation, job.reservation + job.predicted, job))
+        for other in self.queue:
+            if other.reservation != -1:
+                held.append((other.reservation, other.reservation + other.predicted, other))
         times = {time for begin, end, _ in [*held, *self.closed] for time in (begin, end)}
         steps = []
         for time in sorted({now} | {time for time in times if time > now}):
             free = [list(node) for node in self.capacity]
-            for begin, end, job in held:
+            for begin, end, other in held:
                 if begin <= time < end:
-                    take_of(free, job)
-            for begin, end, nodes in self.closed:
+                    take_of(free, other)
+            for begin, end, nodes, spares in self.closed_to(job):
                 if begin <= time < end:
                     for node in nodes:
-                        clear = free[node] == self.capacity[node] or self.extracted
+                        clear = free[node] == self.capacity[node] or self.extracted or spares
                         assert clear, "a job runs into a window"
-                        free[node] = [0] * len(free[node])
+                        free[node] = Barred(free[node]) if spares else [0] * len(free[node])
             steps.append((time, free))
         return steps
 

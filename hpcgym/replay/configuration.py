@@ -14,11 +14,12 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.machine.slurm import SlurmConf
-from hpcgym.names import CORE, MEMORY, UNITS_PER_NODE
+from hpcgym.names import CONSTRAINT, CORE, MEMORY, UNITS_PER_NODE
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload
+from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.needs import demands_of
 
 # --- The slurm.conf of a replay -------------------------------------------------------------------
@@ -43,11 +44,15 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class SlurmNode(NamedTuple):
-    """A node: its cores, its memory [MB], None where jobs do not share it out, and what else."""
+    """A node: its cores, its memory [MB], None where jobs do not share it out, and what else.
+
+    Others are resources, with amounts; features are names.
+    """
 
     cores: int
     memory_mb: int | None = None
-    others: tuple[tuple[str, int], ...] = ()  # names and amounts, such as of GPUs
+    others: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ def nodes_of(cluster: Cluster) -> tuple[SlurmNode, ...]:
                 for name, most in group.resources.items()
                 if name not in _OWN and most
             ),
+            group.features,
         )
         for group in cluster.groups
         for _ in range(group.nodes)
@@ -138,6 +144,8 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
     core = demands[CORE].tolist()
     memory = demands.get(MEMORY, np.zeros(len(jobs), np.int64)).tolist()
     shared = MEMORY in cluster.resources
+    constrained = any(group.features for group in cluster.groups)
+    constraints = called_in(jobs, CONSTRAINT).tolist()
     asks = []
     for row, number in enumerate(units.tolist()):
         words, alone = ["-n", str(number), "-c", str(core[row])], number == 1 or most[row] == 1
@@ -162,6 +170,7 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
                 " where each unit has a node of its own"
             )
         words += [f"--gres={','.join(generic)}"] * bool(generic)
+        words += [f"--constraint={constraints[row]}"] * (constrained and constraints[row] != "")
         asks.append(words)
     return asks
 
@@ -311,6 +320,7 @@ def slurm_conf(
             f" CPUs={node.cores} RealMemory={memory} Weight={number} State=UNKNOWN"
             + f" Gres={','.join(f'{name}:{most}' for name, most in node.others)}"
             * bool(node.others)
+            + f" Feature={','.join(node.features)}" * bool(node.features)
         )
     return "\n".join([*lines, *_partitions(machine)]) + "\n"
 

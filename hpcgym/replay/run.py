@@ -156,6 +156,10 @@ def replay_on_slurm(
     every_s = 0 if asked is None else max(asked.bf_interval, 0)
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
     partitions = _partitions(machine, conf, limits)
+    if some := [window for window in rules.maintenance if window.open_to]:
+        raise HpcgymError(
+            f"window {some[0]}: a replay on Slurm has windows that are open to nobody"
+        )
     closed = [
         Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())
         for window in rules.maintenance

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,14 +16,16 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.files import check_is_there, header_number, is_there
+from hpcgym.files import check_is_there, head_of, header_number, is_there
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
-from hpcgym.names import ARRAY, WITH_QOS
+from hpcgym.names import ARRAY, RESERVATION, WITH_QOS
+from hpcgym.scheduler import slurm_reservations
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
 from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem, asked_of
 from hpcgym.workload.columns import distinct
+from hpcgym.workload.io.swf_header import called_in, names_of
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -295,9 +298,14 @@ def weigh_time(quotas: Iterable[Quota]) -> bool:
 # --- Windows --------------------------------------------------------------------------------------
 
 _LATEST = 2**53  # [s] as of all times in a workload
-_TEXT = re.compile(
-    r"(?P<begin>[^/]+)/(?P<end>[^/]+?)(?::\s*(?P<what>processors|nodes)\s*=(?P<of>.*))?"
-)
+_KEYS = "processors|nodes|accounts|users|reservations"
+_TEXT = re.compile(rf"(?P<begin>[^/]+)/(?P<end>[^/]+?)(?P<more>(?::\s*(?:{_KEYS})\s*=[^:]*)*)")
+_SUCH = {
+    **{"processors": " processors=32", "nodes": " nodes=gpu,0-3", "users": " users=ann|bob"},
+    **{"accounts": " accounts=physics", "reservations": " reservations=course"},
+}
+#: Who may use a window -> the columns of their numbers.
+_WHO = {"accounts": "group_id", "users": "user_id", "reservations": RESERVATION}
 
 
 @dataclass(frozen=True)
@@ -305,7 +313,8 @@ class Window:
     """A time at which processors or nodes are closed to jobs, known from the beginning.
 
     No job runs on them within it: a job starts only if it is predicted to end by ``begin``, or runs
-    elsewhere. In the second of ``end`` jobs may start again.
+    elsewhere. In the second of ``end`` jobs may start again. A window on nodes may be open to some
+    jobs, as a reservation of Slurm is: these run there, and elsewhere, as if there were none.
 
     Attributes
     ----------
@@ -313,6 +322,9 @@ class Window:
         zone of the log unless they name another; ``end`` is outside the window.
     processors : number of closed processors of a pool; None: all.
     nodes : closed nodes of a machine, as in its file: groups and numbers, ``gpu,0-3``; "": all.
+    accounts, users, reservations : names, or numbers without a name: of jobs of these accounts (a
+        log's groups) or users it is open to each, or, if it names reservations and the log tells of
+        any (``--reservation`` of Slurm, the column ``reservation``), to those that asked for these.
 
     Raises
     ------
@@ -330,6 +342,9 @@ class Window:
     end: int | str
     processors: int | None = None
     nodes: str = ""
+    accounts: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("begin", "end"):
@@ -346,10 +361,38 @@ class Window:
             raise HpcgymError(f"window: nodes must be a text such as 'gpu,0-3', not {self.nodes!r}")
         if self.nodes and width is not None:
             raise HpcgymError(f"window {self}: it takes nodes or processors, not both")
+        for key in _WHO:
+            names = getattr(self, key)
+            if not isinstance(names, list | tuple) or not all(map(_is_name, names)):
+                raise HpcgymError(f"window: {key} must be names without / : ; | =, not {names!r}")
+            object.__setattr__(self, key, tuple(names))
+        if self.open_to and width is not None:
+            raise HpcgymError(f"window {self}: nodes are open to some jobs, processors to none")
+
+    @property
+    def open_to(self) -> tuple[tuple[str, ...], ...]:
+        """The accounts, users and reservations whose jobs may use it; empty if no job may."""
+        who = tuple(getattr(self, key) for key in _WHO)
+        return who if any(who) else ()
+
+    def may_use(self, workload: Workload) -> NDArray[np.bool_]:
+        """Return which jobs it is open to, (n_jobs,).
+
+        If it names reservations, and the log tells any, jobs of its accounts and users that did not
+        ask for one of them may not use it, as in Slurm.
+        """
+        told = self.reservations and tells_reservations(workload)
+        may = np.zeros(len(workload), np.bool_)
+        for key, column in _WHO.items():
+            if (names := getattr(self, key)) and (not told or column == RESERVATION):
+                may |= np.isin(called_in(workload, column), names)
+        return may
 
     def __str__(self) -> str:
         of = f":nodes={self.nodes}" if self.nodes else ""
         of = of if self.processors is None else f":processors={self.processors}"
+        who = {key: OR.join(map(str, getattr(self, key))) for key in _WHO}
+        of += "".join(f":{key}={names}" for key, names in who.items() if names)
         return f"{self.begin}/{self.end}{of}"
 
     @classmethod
@@ -364,19 +407,25 @@ class Window:
         if match is None:
             raise HpcgymError(
                 f"window {text!r}: it must be BEGIN/END such as 2026-03-01T08:00/2026-03-02T08:00,"
-                " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all; several are"
-                " separated by ;"
+                " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all, and on nodes"
+                " :accounts=, :users= or :reservations= of those whose jobs may run in it; several"
+                " are separated by ;"
             )
-        of = (match["of"] or "").strip()
-        if match["what"] == "nodes" and not of:
-            raise HpcgymError(f"window {text!r}: nodes= names none; such as nodes=gpu,0-3")
-        processors = count_of(of) if match["what"] == "processors" else None
-        if match["what"] == "processors" and processors is None:
-            raise HpcgymError(f"window {text!r}: processors must be a whole number, not {of!r}")
+        given: dict[str, Any] = {}
+        for key, _, of in (part.partition("=") for part in match["more"].split(":")[1:]):
+            key, of = key.strip(), of.strip()
+            if not of or key in given:
+                why = "stands there twice" if of else "names none; such as"
+                raise HpcgymError(f"window {text!r}: {key}= {why}{_SUCH[key] * (not of)}")
+            given[key] = tuple(map(str.strip, of.split(OR))) if key in _WHO else of
+            if key == "processors":
+                given[key] = count_of(of)
+                if given[key] is None:
+                    raise HpcgymError(
+                        f"window {text!r}: processors must be a whole number, not {of!r}"
+                    )
         try:
-            if match["what"] == "processors":
-                return cls(match["begin"], match["end"], processors=processors)
-            return cls(match["begin"], match["end"], nodes=of)
+            return cls(match["begin"], match["end"], **given)
         except HpcgymError as error:
             raise HpcgymError(f"window {text!r}: {str(error).removeprefix('window: ')}") from None
 
@@ -396,6 +445,17 @@ class Window:
         if end > _LATEST:
             raise HpcgymError(f"window {str(self)!r} ends too late: after second {_LATEST:,}")
         return max(begin, 0), end
+
+
+def tells_reservations(workload: Workload) -> bool:
+    """Tell whether a log says which jobs asked for reservations."""
+    column = workload.columns[RESERVATION]
+    return bool(names_of(workload, RESERVATION)) or bool((column >= 0).any())
+
+
+def _is_name(name: Any) -> bool:
+    """Tell whether a window can name it."""
+    return isinstance(name, str) and name.strip() == name != "" and not set("/:;|=") & {*name}
 
 
 def second_of(time: int | str, header: Mapping[str, list[str]], what: str) -> int:
@@ -422,7 +482,8 @@ def read_windows(value: Any) -> tuple[Window, ...]:
 
     Parameters
     ----------
-    value : a text with ``;`` between windows; Windows; or a CSV file of failures, read as planned
+    value : a text with ``;`` between windows; Windows; what ``scontrol show reservation`` printed
+        (:mod:`hpcgym.scheduler.slurm_reservations`); or a CSV file of failures, read as planned
         ones: failures with the same begin and repair are one window.
 
     Raises
@@ -438,7 +499,11 @@ def read_windows(value: Any) -> tuple[Window, ...]:
     if value is None:
         return ()
     if isinstance(value, str | os.PathLike) and is_there(value):
-        value = _planned(Failures.read(value))
+        path = Path(value)
+        if head_of(path).startswith(slurm_reservations.BEGINNING.encode()):
+            value = slurm_reservations.read_reservations(path, Window)
+        else:
+            value = _planned(Failures.read(path))
     elif isinstance(value, Window | str | os.PathLike):
         check_is_there(value)
         if "/" not in str(value):

@@ -66,6 +66,8 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
         )
     if cluster.partitions:
         check("shared nodes", "partitions")
+    if cluster.constraints:
+        check("shared nodes", words={"partitions": f"jobs on nodes with {cluster.constraints[0]}"})
     shapes = {(group.resources[CORE], group.sockets) for group in cluster.groups}
     if len(shapes) > 1:
         raise HpcgymError("speedups: all nodes must have the same cores and sockets")

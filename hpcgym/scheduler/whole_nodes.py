@@ -70,9 +70,11 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
         raise HpcgymError(
             "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
         )
-    if cluster.partitions:
+    if cluster.partitions or cluster.constraints:
         names = ", ".join(partition.name for partition in cluster.partitions)
         named = f"a machine with the partitions {names}"
+        if not names:
+            named = f"jobs on nodes with {cluster.constraints[0]}"
         limits = "limits of power and energy (or allocation='contiguous')"
         check(words={"partitions": named, "whole nodes": limits})
     first = cluster.groups[0]

@@ -39,6 +39,7 @@ from hpcgym.simulation.driver import Run, by_weights
 from hpcgym.simulation.limited import own_place, with_own_nodes
 from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.constraints import machine_for
 from hpcgym.workload.load import machine_of
 from hpcgym.workload.model import Workload
 
@@ -134,6 +135,8 @@ class BatchSimulator:
         if rules.order.function is not None:  # weights are the order, whatever the policy is
             rules = rules.but(policy="fcfs")
         machine = machine_of(parts[0], cluster, processors, scheduler)
+        for part in parts[1:]:
+            machine = machine_for(part, machine)
         check_power_rule(rules, None)
         check_allocation(rules.allocation, machine)
         check_scheduler(rules, "batches")

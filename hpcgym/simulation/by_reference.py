@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.constraints import constraint_of
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.names import NAMED, PARTITION
@@ -43,6 +44,7 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.amounts import amount_called, asked_of
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.constraints import constraints_of
 from hpcgym.workload.followers import followed, think_times
 from hpcgym.workload.io.swf_header import names_of, partitions_of
 from hpcgym.workload.model import Workload
@@ -67,7 +69,9 @@ def finish(
         return _under_limits(run, scheduler, cluster, check_limits(limits or ()))
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:
-        jobs = node_jobs_of(workload, cluster.node_resources, _allowed(workload, cluster))
+        parts = _nodes_of_partitions(workload, cluster)
+        allowed = _allowed(workload, cluster, parts)
+        jobs = node_jobs_of(workload, cluster.node_resources, allowed, parts)
         capped = [part.name for part in cluster.partitions if part.max_cores_per_node is not None]
         for job, name in zip(jobs, partitions_of(workload), strict=True):
             job.demand += tuple(job.demand[0] * (name == part) for part in capped)
@@ -100,7 +104,7 @@ def _under_limits(
     """Return the result where each job has nodes of its own."""
     workload = run.workload
     rules = _rules_of(workload, scheduler, cluster)
-    del rules["passes"], rules["windows"], rules["preemption"]
+    del rules["passes"], rules["windows"], rules["spared"], rules["preemption"]
     made = limited_by_reference(workload, scheduler, cluster, limits, **rules)
     jobs = made.run()
     schedule = _schedule_of(jobs)
@@ -240,6 +244,10 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
             (_keys(workload, quota), most) for quota in quotas for most in quota.submitted.values()
         ],
         "windows": _windows(workload, scheduler, cluster),
+        "spared": [
+            frozenset(np.flatnonzero(window.may_use(workload)).tolist()) if window.open_to else None
+            for window in scheduler.maintenance
+        ],
         "follows": _follows(workload, scheduler.dependencies),
         "preemption": _preemption(workload, scheduler),
     }
@@ -251,12 +259,32 @@ def _table(failures: Failures) -> list[tuple[int, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[int] | None]:
-    """Return the nodes that each job may have, those of its partition; None: all."""
+#: Nodes that each job may have; None: all.
+_Sets = list[frozenset[int] | None]
+
+
+def _nodes_of_partitions(workload: Workload, cluster: Cluster) -> _Sets:
+    """Return the nodes of each job's partition; None: all."""
     every = frozenset(range(cluster.nodes))
     parts = {part.name: frozenset(part.nodes) for part in cluster.partitions}
     bound = {name: nodes for name, nodes in parts.items() if nodes != every}
     return [bound.get(name) for name in partitions_of(workload)]
+
+
+def _allowed(workload: Workload, cluster: Cluster, parts: _Sets) -> _Sets:
+    """Return the nodes that each job may have: those of its partition that meet its constraint."""
+    features = [{*cluster.groups[place].features} for place in cluster.group_of.tolist()]
+    if not any(features):
+        return parts
+    asked = constraints_of(workload)[0].tolist()
+    met: dict[str, frozenset[int]] = {}
+    for text in filter(None, set(asked)):
+        constraint = constraint_of(text)
+        met[text] = frozenset(n for n, own in enumerate(features) if constraint.met_by(own))
+    return [
+        nodes if not text else met[text] if nodes is None else nodes & met[text]
+        for nodes, text in zip(parts, asked, strict=True)
+    ]
 
 
 def _keys(workload: Workload, quota: Quota) -> list[tuple[int] | None]:

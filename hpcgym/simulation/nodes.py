@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, Layout, Model, assign
 from hpcgym.errors import HpcgymError
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine.pool import ANY_NUMBER, Cluster
+from hpcgym.names import PARTITION
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.prepare import Place, pool_of
-from hpcgym.simulation.restricted import closings, holders_of
+from hpcgym.simulation.restricted import barred, closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.checks import needs_on, single_cores
 from hpcgym.workload.model import Workload
@@ -84,7 +85,7 @@ def simulates_as_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     frees nodes.
     """
     by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
-    by_name = by_name or any(window.nodes for window in scheduler.maintenance)
+    by_name = by_name or any(window.nodes or window.open_to for window in scheduler.maintenance)
     return single_cores(needs) and not by_name
 
 
@@ -173,13 +174,23 @@ def nodes_for(
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
+    parts = sum(name.startswith(PARTITION) for name in cluster.resources)
+    place, bars = len(cluster.resources) - parts, barred(workload, scheduler)
+    capacity = cluster.capacity
+    if bars.shape[1] and scheduler.order.function is not None:
+        raise HpcgymError(
+            f"{scheduler.said('maintenance')}: a policy that is a function sees no windows that are"
+            " open to some jobs"
+        )
+    if bars.shape[1]:  # each unit of a barred job needs one of what its windows take
+        needs = np.insert(needs, [1 + place] * bars.shape[1], bars, axis=1)
+        capacity = np.insert(capacity, [place] * bars.shape[1], ANY_NUMBER, axis=1)
     asks = demand_of(needs, workload.requested_time, scheduler)
-    parts = len(cluster.resources) - len(cluster.node_resources)
-    nodes = NodeDemands(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
+    nodes = NodeDemands(needs, capacity, *allocation_code(scheduler), asks, parts)
     if failing:
         ones = np.ones(cluster.nodes, np.int64)
-        nodes = nodes.with_holders(np.column_stack([ones, cluster.capacity, ones]))
-    return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
+        nodes = nodes.with_holders(np.column_stack([ones, capacity, ones]))
+    return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), capacity, place))
 
 
 def assign_nodes(

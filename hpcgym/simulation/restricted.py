@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
+from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
 from hpcgym.scheduler.orders import rankings
@@ -186,6 +188,7 @@ class Closing(NamedTuple):
     end: int  # [s]
     processors: int
     nodes: NDArray[np.int64]  # none of a pool
+    opened: int = -1  # the place of the window among those that are open to some jobs, -1: none
 
 
 class Windows(NamedTuple):
@@ -207,13 +210,27 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
         pool, unknown nodes, or windows that together close more than there is.
     """
+    opened = itertools.count()
+    places = [next(opened) if window.open_to else -1 for window in scheduler.maintenance]
     closed = [
-        (window, closing)
-        for window in scheduler.maintenance
+        (window, closing._replace(opened=place))
+        for window, place in zip(scheduler.maintenance, places, strict=True)
         for closing in _closings_of(window, workload, cluster)
     ]
-    _check_room(closed, cluster)
+    _check_room([pair for pair in closed if pair[1].opened < 0], cluster)
     return sorted((closing for _, closing in closed), key=lambda closing: closing.end)
+
+
+def barred(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
+    """Return 1 for each job that may not use windows which are open to some, (n_jobs, W).
+
+    Those that run as an extract begins may: nothing of a window is theirs to take.
+    """
+    columns = [~window.may_use(workload) for window in scheduler.maintenance if window.open_to]
+    bars = np.array(columns, np.int64).reshape(len(columns), len(workload)).T
+    if workload.initial is not None:
+        bars[workload.initial.running] = 0
+    return bars
 
 
 def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
@@ -235,6 +252,11 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
     ------
     HpcgymError : processors on a machine of nodes, nodes on a pool, or unknown nodes.
     """
+    if window.open_to and not cluster.groups:
+        raise HpcgymError(
+            f"window {window}: nodes are open to some jobs, of which a pool of processors has none;"
+            " cluster= has some"
+        )
     if window.nodes and not cluster.groups:
         raise HpcgymError(f"window {window}: a pool of processors has no nodes; cluster= has some")
     if window.processors is not None and cluster.groups:
@@ -278,10 +300,27 @@ def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     return Windows(begin, end, taken, np.concatenate(nodes))
 
 
-def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
-    """Return the needs of the windows' holders, (n_closings, 2 + R): a unit is a whole node."""
-    rows = [[len(closing.nodes), *cluster.capacity[closing.nodes[0]], 1] for closing in closings]
-    return np.array(rows, np.int64).reshape(-1, 2 + len(cluster.resources))
+def holders_of(
+    closings: list[Closing], capacity: NDArray[np.int64], first: int
+) -> NDArray[np.int64]:
+    """Return the needs of the windows' holders, (n_closings, 2 + R).
+
+    A unit is a whole node, or, where some jobs may use it, all of what the others need there.
+
+    Parameters
+    ----------
+    capacity : (nodes, R).
+    first : the place of the first of the resources that the others need.
+    """
+    rows = np.zeros((len(closings), 2 + capacity.shape[1]), np.int64)
+    rows[:, -1] = 1
+    for row, closing in zip(rows, closings, strict=True):
+        row[0] = len(closing.nodes)
+        if closing.opened < 0:
+            row[1:-1] = capacity[closing.nodes[0]]
+        else:
+            row[1 + first + closing.opened] = ANY_NUMBER
+    return rows
 
 
 # --- Jobs that may stop others --------------------------------------------------------------------

@@ -28,6 +28,7 @@ from hpcgym.schedule.result import recorded
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.amounts import asks_of_running, most_at_once
+from hpcgym.workload.constraints import machine_for
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.needs import needs_of, units_held
 
@@ -204,7 +205,7 @@ def _waits(workload: Workload, candidate: Candidate) -> tuple[NDArray[np.bool_],
     ------
     HpcgymError : it does not hold :data:`_MOST_LEFT_OUT` of them, or what the simulation raises.
     """
-    machine = candidate.cluster
+    machine = machine_for(workload, candidate.cluster)
     if "machine" not in candidate.changes:
         fits = np.ones(len(workload), np.bool_)
     elif machine.groups:

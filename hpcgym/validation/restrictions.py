@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import nodes_of_text
+from hpcgym.names import RESERVATION
 from hpcgym.schedule.schedule import last_starts, runs_of
-from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.scheduler.restrictions import bound_submissions, tells_reservations
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases, held_together
 from hpcgym.workload.amounts import amount_called, asked_of
@@ -257,7 +258,7 @@ def check_windows(result: Result) -> list[str]:
         begin, end = window.seconds(result.workload.header)
         inside = planned & (result.start < end) & (result.end > begin)
         if window.processors is None:
-            on = _on(result, window)
+            on = _on(result, window) & ~_who_may(result.workload, window)
             text = f"job {{}} runs from {{}} s to {{}} s, within the window {window}"
             violations += cases(inside & on, text, result.start, result.end)
         else:
@@ -265,6 +266,19 @@ def check_windows(result: Result) -> list[str]:
     if held:
         violations += _check_room(result, np.array(held, np.int64), planned)
     return violations
+
+
+def _who_may(workload: Workload, window: Window) -> Mask:
+    """Return which jobs a window is open to, (n_jobs,): by account, user or reservation."""
+    named = np.zeros(len(workload), np.bool_)
+    wanted_of = {"group_id": window.accounts, "user_id": window.users}
+    if window.reservations and tells_reservations(workload):
+        wanted_of = {RESERVATION: window.reservations}
+    for column, wanted in wanted_of.items():
+        names = names_of(workload, column)
+        numbers = workload.columns[column].tolist()
+        named |= np.array([n >= 0 and names.get(n, str(n)) in wanted for n in numbers], np.bool_)
+    return named
 
 
 def window_ends(result: Result) -> Times:

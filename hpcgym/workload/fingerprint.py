@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.names import SWF_COLUMNS, UNITS
+from hpcgym.names import CONSTRAINT, SWF_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
 from hpcgym.workload.columns import MISSING
+from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.model import Workload
 from hpcgym.workload.ongoing import Ongoing
 
@@ -26,10 +27,11 @@ def workload_digest(workload: Workload) -> str:
     """Return the SHA-256, in hexadecimal digits, of all that simulations read of a workload.
 
     These are the processors of the machine; each job's number, times, processors, user, group,
-    code, queue, partition, array, nice, requested memory, units, nodes, billing, licences, power
-    and slowdown, and whether cleaning cut it; when the log begins; and the state that an extract
-    begins with. Recorded waits, status and used resources make no difference, nor do names of files
-    and the machine on which it is computed: numbers are hashed as 64 bits, the lowest byte first.
+    code, queue, partition, array, nice, requested memory, units, nodes, constraint, billing,
+    licences, power and slowdown, and whether cleaning cut it; when the log begins; and the state
+    that an extract begins with. Recorded waits, status and used resources make no difference, nor
+    do names of files and the machine on which it is computed: numbers are hashed as 64 bits, the
+    lowest byte first.
 
     Names of users, groups and queues, and the date of the log's second 0, are no part of it.
     """
@@ -95,6 +97,8 @@ def fingerprint(parts: Iterable[Workload]) -> str:
                 continue
             if (values != MISSING).any():
                 digest.update(f"{name} ".encode() + bytes_of_numbers(values))
+        if constraints := names_of(part, CONSTRAINT):
+            digest.update(f"constraints {sorted(constraints.items())} ".encode())
         if names := code_names(part):
             digest.update(f"codes {sorted(names.items())} ".encode())
             digest.update(bytes_of_numbers(part.executable))

@@ -29,6 +29,7 @@ from hpcgym.own_code import Extension, find, has_name, others, sources
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
+from hpcgym.workload.constraints import machine_for, with_constraints_counted
 from hpcgym.workload.generators import GENERATORS
 from hpcgym.workload.io.files import Errors, FileFormat, ReadOptions, is_table, names_in
 from hpcgym.workload.model import Workload
@@ -235,7 +236,7 @@ def jobs_and_machine(
         workload = load_workload(workload, cluster=cluster, processors=processors)
     if cluster is None:
         cluster = _pool(workload.processors) if processors is None else Cluster(processors)
-    return workload, cluster
+    return workload, machine_for(workload, cluster)
 
 
 def machine_of(
@@ -288,8 +289,10 @@ def load_with_raw(
         if fills_times(clean):
             workload = with_default_times(workload, partitions)
     workload = clean_workload(workload, clean, how.processors)
+    if loaded is not source:
+        workload = with_constraints_counted(workload, machine)
     if machine is not None:
-        workload = with_whole_nodes(workload, machine)
+        workload = with_whole_nodes(workload, machine_for(workload, machine))
     if loaded is not source:  # a workload has been warned of when it was loaded
         warn_of_ignored(workload, bool(partitions), follows)
     return workload, loaded

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.names import CORE, MEMORY, NODES, PARTITION, UNITS_PER_NODE, near_name
+from hpcgym.names import CORE, FEATURES, MEMORY, NODES, PARTITION, UNITS_PER_NODE, near_name
 from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.amounts import units_and_demands
 from hpcgym.workload.columns import read_only
+from hpcgym.workload.constraints import constraints_of
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import Workload
 
@@ -39,7 +40,8 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     A workload without units asks for ``requested_processors`` units of one core each; each asks
     for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
     machine has ``mem``; a machine without it, such as one of Slurm with CR_Core, does not count
-    memory. Where a partition is a resource, each unit of its jobs asks for as many as it has cores.
+    memory. Where a partition is a resource, each unit of its jobs asks for as many as it has cores;
+    units of jobs with a constraint that is one ask for one of it.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
             needs[:, 1 + resources.index(resource)] = demand
         elif resource != MEMORY and (demand > 0).any():
             job = int((demand > 0).argmax())
-            had = [name for name in resources if not name.startswith(PARTITION)]
+            had = [name for name in resources if not name.startswith((PARTITION, FEATURES))]
             near = near_name(resource, had)
             raise WorkloadError(
                 f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
@@ -78,6 +80,10 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     for place in parts:
         here = named == resources[place].removeprefix(PARTITION)
         needs[:, 1 + place] = here * np.maximum(needs[:, 1 + resources.index(CORE)], 1)
+    met = [place for place, name in enumerate(resources) if name.startswith(FEATURES)]
+    asked = constraints_of(workload)[0] if met else None
+    for place in met:
+        needs[:, 1 + place] = asked == resources[place].removeprefix(FEATURES)
     return needs
 
 
@@ -136,8 +142,9 @@ def check_fits(
         for d, r in zip(needs[job, 1:-1], names, strict=True)
         if d
     ]
-    each = ", ".join(f"{d} {r}" for d, r in asked if not r.startswith(PARTITION))
+    each = ", ".join(f"{d} {r}" for d, r in asked if not r.startswith((PARTITION, FEATURES)))
     each += "".join(f", in {r}" for _, r in asked if r.startswith(PARTITION))
+    each += "".join(f", on nodes with {r}" for _, r in asked if r.startswith(FEATURES))
     each += f", at most {needs[job, -1]:,} on a node" if needs[job, -1] < needs[job, 0] else ""
     units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
     raise WorkloadError(

@@ -248,10 +248,13 @@ const char* refusal(const Layout& l, i64 columns_of_needs) {
   if (columns_of_needs != 2 + l.n_resources)
     return "needs: (n_rows, 2 + R)";
   if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
-  for (i64 j = 0; j < l.n_rows; ++j)
-    if (l.units(j) < 1 || l.demand(j)[0] < 1 || l.demand(j)[l.n_resources] < 1)
-      return "needs: at least one unit, with a core, and one on a node";
   const i64 n = l.n_resources;
+  for (i64 j = 0; j < l.n_rows; ++j) {
+    const i64* demand = l.demand(j);  // of a window that some jobs may use, no core
+    const bool asks = std::any_of(demand, demand + n, [](i64 need) { return need > 0; });
+    if (l.units(j) < 1 || !asks || demand[n] < 1)
+      return "needs: at least one unit, of some resource, and one on a node";
+  }
   if (std::any_of(l.needs, l.needs + l.n_rows * (2 + n), [](i64 each) { return each < 0; }))
     return "needs: 0 or more";
   if (std::any_of(l.capacity, l.capacity + l.n_nodes * n, [](i64 each) { return each < 0; }))

@@ -3,6 +3,9 @@
 // A window is in every plan from now, or from its beginning, to its end. As no job runs longer than
 // predicted, no running job ever meets it, and nothing has to happen when it begins. When it ends,
 // waiting jobs may start.
+//
+// On nodes a window may be open to some jobs: then its pseudo-job takes no cores, but all of a
+// resource that never runs out otherwise, of which each unit of all other jobs needs one.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -85,7 +85,14 @@ RULES = {
     ),
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
-        *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
+        *(
+            "slurm windows",
+            "places follow",
+            "stop",
+            "stop quota windows",
+            "stop follow",
+            "stop usage",
+        ),
         *("state", "windows state", "stop state", "extract state"),
         *("quota state", "places state", "slurm state", "extract learned state", "stop places"),
         *(

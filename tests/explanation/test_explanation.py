@@ -301,7 +301,7 @@ def test_the_command_says_what_was_not_tried(tmp_path: Path) -> None:
     assert "--seconds is for one job, with --job" in wrong.stderr
 
 
-TOLD = ("quota", "processors", "nodes", "partition")
+TOLD = ("quota", "processors", "nodes", "partition", "features")
 
 
 class Watched(PoolSimulation):
@@ -334,7 +334,9 @@ class WatchedNodes(Watched, NodeSimulation):
         free = self.free_nodes(now)
         if sum(min(hold(node, job.demand), job.most) for node in free) < job.units:
             return "nodes"
-        return "partition" if room_for(job, free) < job.units else ""
+        if room_for(replace(job, allowed=job.partition), free) < job.units:
+            return "partition"
+        return "features" if room_for(job, free) < job.units else ""
 
 
 def _same(result: Any, slow: Watched, pick: int) -> Any:

@@ -207,3 +207,41 @@ def test_a_qos_of_a_partition_holds_as_in_slurm(tmp_path: Path) -> None:
 
 
 test_mistakes = mistakes_of(globals(), Cluster, NodeGroup, Partition)
+
+
+@needs_slurm
+def test_constraints_are_those_of_slurm(tmp_path: Path) -> None:
+    """Jobs get nodes with their features, read from left to right, when Slurm gives them."""
+    text = CONF.replace("NodeName=n[01-08] CPUs=1", "NodeName=n[01-03] CPUs=1 Features=a,ib")
+    text += "NodeName=n[04-06] CPUs=1 Feature=b\nNodeName=n[07-08] CPUs=1 Feature=b,ib\n"
+    path = str(conf_in(tmp_path, text.replace(",bf_resolution=120", "")))
+    jobs = in_partitions()
+    constraints = {
+        "a": {0, 1, 2},
+        "a|b&ib": {0, 1, 2, 6, 7},
+        "b&(a|ib)": {6, 7},
+        "a|b": {*range(8)},
+    }
+    parts = {1: {*range(6)}, 2: {4, 5, 6, 7}}
+    header = {"Constraint": [f"{k} {text}" for k, text in enumerate(constraints, 1)]}
+    asked = [-1] * len(jobs)
+    for row, (wide, part) in enumerate(
+        zip(jobs.requested_processors.tolist(), jobs.partition.tolist(), strict=True)
+    ):
+        fits = [
+            k for k, own in enumerate(constraints.values(), 1) if len(own & parts[part]) >= wide
+        ]
+        if fits and row % 4:
+            asked[row] = fits[row % len(fits)]
+    jobs = replace(jobs.with_columns(constraint=asked), header=header)
+    assert {*asked} == {-1, 1, 2, 3, 4}
+    replayed = replay_on_slurm(jobs, path)
+    facts = facts_of(replayed)
+    assert facts["close_starts"] >= 0.95, facts
+    had = replayed.replayed.allocation
+    assert had is not None
+    for row, constraint in enumerate(asked):
+        nodes = {*had.node[had.first[row] : had.first[row + 1]].tolist()}
+        assert constraint < 0 or nodes <= [*constraints.values()][constraint - 1]
+    free = hpcgym.simulate(jobs.with_columns(constraint=[-1] * len(jobs)), path, cluster=path)
+    assert (free.start != replayed.simulated.start).mean() > 0.1  # constraints do matter here

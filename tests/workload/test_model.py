@@ -235,6 +235,7 @@ READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
     *("power_w", "slowdown", "array", "nice", "units_per_node", "allocated_nodes", "billing"),
+    *("constraint", "reservation"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 
@@ -290,6 +291,10 @@ def test_other_things_that_count_and_that_do_not() -> None:
     assert len({digest, *map(workload_digest, others)}) == len(others) + 1
     named = replace(workload, name="other", header={"Note": ["x"]}, cleaning={"dropped: y": 3})
     assert workload_digest(named) == digest
+    asked = [
+        replace(jobs(constraint=[1, 1, 1]), header={"Constraint": [f"1 {name}"]}) for name in "ab"
+    ]
+    assert len({digest, *map(workload_digest, asked)}) == 3  # what features they ask for counts
 
 
 def test_the_machine_that_works_it_out_makes_no_difference() -> None:

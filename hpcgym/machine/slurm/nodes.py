@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks
+from hpcgym.machine.constraints import is_feature
 from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER, NodeGroup
 from hpcgym.machine.slurm.lines import (
@@ -44,7 +45,7 @@ class NodeLine(NamedTuple):
     sockets : that share the cores equally.
     weight : nodes of the least are taken first.
     state : FUTURE, DOWN, ...; "" where jobs may start.
-    features : for sets of nodes.
+    features : for sets of nodes, and constraints of jobs.
     """
 
     where: str
@@ -55,7 +56,7 @@ class NodeLine(NamedTuple):
     sockets: int
     weight: int
     state: str
-    features: set[str]
+    features: tuple[str, ...]
 
 
 def nodes_of(
@@ -121,7 +122,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
             remarks[NO_MEMORY] += [f"{line.where}: {name}" for name in names]
     generic, types = gres(line.value("gres"), line.place("gres"), remarks)
     amounts |= generic
-    features = line.value("feature", line.value("features"))
+    features = map(str.strip, line.value("feature", line.value("features")).split(","))
     return NodeLine(
         where=line.where,
         called=line.name,
@@ -132,7 +133,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
         sockets=stated if amounts[CORE] % stated == 0 else 1,
         weight=number("weight", 1),
         state=state,
-        features={feature.strip() for feature in features.split(",")} - {""},
+        features=tuple(sorted({*filter(is_feature, features)})),
     )
 
 
@@ -194,16 +195,16 @@ def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> l
         del names[near[1]]
     groups: list[NodeGroup] = []
 
-    def looks(pair: tuple[NodeLine, list[str]]) -> tuple[dict[str, int], int]:
+    def looks(pair: tuple[NodeLine, list[str]]) -> tuple[dict[str, int], int, tuple[str, ...]]:
         has = {name: amount for name, amount in pair[0].amounts.items() if name in names}
-        return has, pair[0].sockets
+        return has, pair[0].sockets, pair[0].features
 
-    for (has, sockets), alikes in groupby(kept, looks):
+    for (has, sockets, features), alikes in groupby(kept, looks):
         lines = list(alikes)
         called_so = [name for _, own in lines for name in own]
         whole = len(lines) == 1 and len(called_so) == len(lines[0][0].names)
         called = node_list(lines[0][0].called) if whole else text_of_hosts(called_so)
-        groups.append(NodeGroup(called, len(called_so), has, sockets=sockets))
+        groups.append(NodeGroup(called, len(called_so), has, sockets=sockets, features=features))
     return groups
 
 

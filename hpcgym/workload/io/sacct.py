@@ -178,6 +178,8 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
         "group": log.names("account", "group", "gid"),
         "queue_name": log.names("qos"),
         "partition_name": log.names("partition"),
+        "constraint_name": sacct_fields.constraints_of(log),
+        "reservation_name": sacct_fields.reservations_of(log),
     }
 
 

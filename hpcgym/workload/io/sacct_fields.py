@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.machine.constraints import constraint_of
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import (
     CORE,
     LICENCE,
     MEMORY,
     MOST_NICE,
+    MOST_OF_LIST,
     near_name,
     of_type,
     printable,
@@ -304,6 +306,43 @@ def _number(text: str) -> int:
     return int(text)
 
 
+# --- Constraints by features of nodes -------------------------------------------------------------
+
+_NO_CONSTRAINT = "not used: Constraints that are none of Slurm"
+
+
+def constraints_of(log: logs.LogRecords) -> list[str | None]:
+    """Return the constraint of each job, None of none: Constraints, else that of SubmitLine."""
+    texts = _asked(log, "Constraints", "constraint")
+    known = {text: _constraint(text) for text in set(texts)}
+    log.count(_NO_CONSTRAINT, [text != "" and known[text] is None for text in texts])
+    return [known[text] for text in texts]
+
+
+def reservations_of(log: logs.LogRecords) -> list[str | None]:
+    """Return the reservation that each job asked for, None of none, told likewise."""
+    return [printable(text) or None for text in _asked(log, "Reservation", "reservation")]
+
+
+def _asked(log: logs.LogRecords, field: str, option: str) -> list[str]:
+    """Return what a field tells that an option asks for, else that option of SubmitLine."""
+    by_line = log.parsed("SubmitLine", lambda line: value_of(line, option) or "", "")
+    return [
+        of_line if own in ("", "(null)") else own
+        for own, of_line in zip(log.texts(field), by_line, strict=True)
+    ]
+
+
+def _constraint(text: str) -> str | None:
+    """Return a constraint as a header may have it; None of what is none."""
+    shown = printable(text, MOST_OF_LIST)
+    try:
+        constraint_of(shown)
+    except HpcgymError:
+        return None
+    return shown
+
+
 # --- Resources of jobs in a dump of ``sacct`` -----------------------------------------------------
 
 _BESIDE_RESOURCES = "not used: burst buffers"
@@ -409,11 +448,7 @@ def _licences(
     Where a job needs one of several, ``a|b``, AllocTRES tells which it was given (man page sbatch,
     "licenses").
     """
-    by_line = log.parsed("SubmitLine", lambda line: value_of(line, "licenses") or "", "")
-    texts = [
-        of_line if own in ("", "(null)") else own
-        for own, of_line in zip(log.texts("Licenses"), by_line, strict=True)
-    ]
+    texts = _asked(log, "Licenses", "licenses")
     known = {text: licences_in(text) for text in set(texts)}
     tracked = [own or beside for own, beside in zip(given, asked, strict=True)]
     names = {name for job in (*given, *asked) for name in job if name.startswith(LICENCE)}

@@ -34,14 +34,14 @@ _TELLING = {
     *("jobname", "partition", "account", "state", "exitcode", "user", "qos", "timelimit"),
 }
 #: Fields that say something of the scheduling which no simulation goes by.
-UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
+UNUSED = ("Priority", "Reason", "Reservation")
 #: All that are read.
 READ = {
     *(name.casefold() for names in (*_NEEDED, UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
     *("nnodes", "allocnodes", "nodelist", "reqnodes", "allocgres", "reqgres"),
     *("dependency", "nice", "licenses", "submitline", "user", "uid", "account", "group", "gid"),
-    *("qos", "partition", "cluster"),
+    *("qos", "partition", "cluster", "constraints"),
 }
 
 _FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"

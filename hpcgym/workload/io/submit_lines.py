@@ -24,8 +24,14 @@ _JOINED_SHORT = "IkK"
 _OF_SRUN = {"wait", "W"}  # which has a value there
 
 #: Options that are read -> the least of their letters, for they may be shortened; one letter each.
-_SHORTENED = {"nice": "ni", "dependency": "dep", "licenses": "li"}
-_LETTERS = {"d": "dependency", "G": "gpus", "L": "licenses"}
+_SHORTENED = {
+    "nice": "ni",
+    "dependency": "dep",
+    "licenses": "li",
+    "constraint": "cons",
+    "reservation": "rese",
+}
+_LETTERS = {"C": "constraint", "d": "dependency", "G": "gpus", "L": "licenses"}
 
 
 def options_of(line: str) -> Iterator[tuple[str, str | None]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
-from hpcgym.names import NAME_COLUMNS, NAMED, printable
+from hpcgym.names import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +175,9 @@ def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[s
 # itself knows the keys ``Queue`` and ``Partition``.
 
 #: Column of numbers that stand for names -> the key of their lines in a header.
-HEADER_KEYS = {column: word.capitalize() for word, column in NAMED.items()}
+HEADER_KEYS = {
+    column: word.removesuffix("_name").capitalize() for word, column in NAME_COLUMNS.items()
+}
 
 #: What they are called in messages.
 _MEANT = {
@@ -184,6 +186,8 @@ _MEANT = {
     "code": "a code",
     "queue_name": "a queue",
     "partition_name": "a partition",
+    "constraint_name": "a constraint",
+    "reservation_name": "a reservation",
 }
 
 

@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 from hpcgym.dates import Clock, is_date
 from hpcgym.errors import WorkloadError
 from hpcgym.names import (
+    CONSTRAINT,
     CORE,
     JOB_COLUMNS,
     KILLED,
     MEMORY,
+    MOST_NAME,
+    MOST_OF_LIST,
     NAME_COLUMNS,
+    RESERVATION,
     UNITS,
     is_job_column,
     known_columns,
@@ -37,7 +41,7 @@ from hpcgym.units import (
     amount_of,
     seconds_of,
 )
-from hpcgym.workload.columns import kind_of
+from hpcgym.workload.columns import MISSING, kind_of
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 
@@ -192,7 +196,8 @@ def without_names(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[st
             of_number = _told_numbers(frame, column, names, name)
         else:
             of_name = numbered(filter(None, names))
-            bare = bare.assign(**{number: [of_name.get(text, np.nan) for text in names]})
+            blank = MISSING if number in (CONSTRAINT, RESERVATION) else np.nan  # it has none
+            bare = bare.assign(**{number: [of_name.get(text, blank) for text in names]})
             of_number = {of: text for text, of in of_name.items()}
         frame = bare
         header[HEADER_KEYS[number]] = name_lines(of_number)
@@ -252,7 +257,8 @@ def _name(given: Any, numbers: bool, column: str, where: str) -> str:
             raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
         given = f"{given:.15g}" if isinstance(given, float) else str(given)
     try:
-        return printable(check_name(given.strip(), column)) if given.strip() else ""
+        most = MOST_OF_LIST if NAME_COLUMNS[column] == CONSTRAINT else MOST_NAME
+        return printable(check_name(given.strip(), column), most) if given.strip() else ""
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from None
 

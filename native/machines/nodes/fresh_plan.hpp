@@ -34,7 +34,8 @@ class FreshNodePlan : private NodePlan {
   void close(const Nodes& m, const Windows& windows, i64) {
     if (!table_) return NodePlan::close(m, windows);
     windows.each_left([&](const Window& window) {
-      table_->close(window, cells_[index(close_for(m, window))]);
+      const i64 holder = close_for(m, window);
+      table_->close(m, window, holder, cells_[index(holder)]);
     });
   }
   // Close the nodes of a partition to jobs from now on, while jobs start in order as in Slurm;

@@ -7,7 +7,8 @@
 // is tested from that time on; see docs/slurm.md.
 //
 // The table has consecutive periods, and for each the sets of nodes that reservations, and that
-// windows leave open.
+// windows leave open: those of all jobs, and those of all but some, by the resource that these do
+// not need.
 #pragma once
 #include <vector>
 
@@ -18,6 +19,17 @@
 namespace hpc {
 
 class NodeTable {
+  // The nodes that are left open in a period: by reservations, and by windows.
+  auto of_reservations() {
+    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_reservations; };
+  }
+  auto of_windows() {
+    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_windows; };
+  }
+  auto of_needed(std::size_t group) {
+    return [this, group](std::size_t p) -> NodeSet& { return by_needed_[group][p]; };
+  }
+
  public:
   // Whether a job would fit before the time from which it was tested, and the number of reserved
   // nodes without a job: these decide whether looks continue.
@@ -33,7 +45,10 @@ class NodeTable {
   void keep(Archive& a) {
     a(put_off, idle_planned, now_, plan_, lists_leaving_, open_, seen_, for_job_, written_,
       idle_, chosen_, later_);
-    a.resized(periods_, leaving_);
+    a.resized(periods_, leaving_, needed_, by_needed_, barring_);
+    a.check(by_needed_.size() == needed_.size());
+    for (const auto& open : by_needed_) a.check(open.size() == periods_.size());
+    a.check(std::ranges::all_of(barring_, [&](std::size_t g) { return g < needed_.size(); }));
     a.check(!lists_leaving_ || leaving_.size() >= plan_.size());
     a.check(!periods_.empty() || plan_.empty());
     for (const End& end : plan_) a.check_row(end.job);
@@ -46,6 +61,9 @@ class NodeTable {
     idle_planned = 0;
     idle_.clear();
     const NodeSet all(m.layout().n_nodes, true);
+    needed_.clear();
+    by_needed_.clear();
+    barring_.clear();
     periods_.assign(1, {-forever, all, all});
     running.each([&](const Entry& e) { note(e.key, e.job); });
   }
@@ -58,8 +76,18 @@ class NodeTable {
     plan_.insert(at, {time, j});
     lists_leaving_ = false;
   }
-  void close(const Window& window, std::span<const Cell> cells) {
-    shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
+  void close(const Nodes& m, const Window& window, i64 holder, std::span<const Cell> cells) {
+    const i64 from = std::max(window.begin, now_), *demand = m.layout().demand(holder);
+    if (demand[0] > 0) return shut(of_windows(), from, window.end, cells);
+    const i64 resource = std::find_if(demand, demand + m.layout().n_resources,
+                                      [](i64 need) { return need > 0; }) - demand;
+    const auto known = std::ranges::find(needed_, resource);
+    const auto group = static_cast<std::size_t>(known - needed_.begin());
+    if (known == needed_.end()) {
+      needed_.push_back(resource);
+      by_needed_.emplace_back(periods_.size(), NodeSet(m.layout().n_nodes, true));
+    }
+    shut(of_needed(group), from, window.end, cells);
   }
   // Close the nodes of a partition from now on; return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
@@ -127,9 +155,6 @@ class NodeTable {
     NodeSet by_reservations, by_windows;  // nodes that they leave open
 
     void keep(Archive& a) { a(begin, by_reservations, by_windows); }
-    std::uint64_t open(std::size_t word) const {
-      return by_reservations.words[word] & by_windows.words[word];
-    }
   };
 
   const Rules* rules_;
@@ -138,6 +163,9 @@ class NodeTable {
   std::vector<NodeSet> leaving_;  // the nodes of each of these jobs, once listed
   bool lists_leaving_ = false;
   std::vector<Period> periods_;
+  std::vector<i64> needed_;  // resources that those do not need which some windows are open to
+  std::vector<std::vector<NodeSet>> by_needed_;  // the nodes that these leave open in each period
+  std::vector<std::size_t> barring_;  // which of these bar the job tested
   // Sets of nodes: empty; open during the run of a job; also open in the period after that; open
   // and able to hold a unit of the job; written in `later_`; reserved without a job on them; of the
   // job tested.
@@ -166,19 +194,22 @@ class NodeTable {
     if (periods_[before].begin == time) return before;
     Period made = periods_[before];
     made.begin = time;
-    periods_.insert(periods_.begin() + static_cast<std::ptrdiff_t>(before) + 1, std::move(made));
+    const auto behind = static_cast<std::ptrdiff_t>(before) + 1;
+    periods_.insert(periods_.begin() + behind, std::move(made));
+    for (auto& open : by_needed_) open.insert(open.begin() + behind, NodeSet(open[before]));
     return before + 1;
   }
-  void shut(NodeSet Period::* layer, i64 begin, i64 end, std::span<const Cell> cells) {
+  template <class F>
+  void shut(F layer, i64 begin, i64 end, std::span<const Cell> cells) {
     const std::size_t first = split(begin), last = split(end);
     for (std::size_t p = first; p < last; ++p)
-      for (const Cell& c : cells) (periods_[p].*layer).remove(c.node);
+      for (const Cell& c : cells) layer(p).remove(c.node);
   }
   // Enter a reservation from `time` on, with the chosen nodes.
   void note_reserved(const Nodes& m, i64 time, i64 length) {
     const i64 resources = m.layout().n_resources;
-    shut(&Period::by_reservations, rounded(*rules_, time),
-         rounded_end(*rules_, time, time + length), m.chosen());
+    shut(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, time + length),
+         m.chosen());
     for (const Cell& c : m.chosen()) {
       const std::size_t cores = index(c.node * resources);
       if (m.free()[cores] != m.layout().capacity[cores] || idle_.has(c.node)) continue;
@@ -190,14 +221,18 @@ class NodeTable {
   // their rounded times in the table, windows by the times of the run.
   bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
     chosen_.list(cells);
-    return shuts_some(&Period::by_reservations, rounded(*rules_, time),
-                      rounded_end(*rules_, time, time + length)) ||
-           shuts_some(&Period::by_windows, time, time + length);
+    const i64 end = time + length;
+    return shuts_some(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
+           shuts_some(of_windows(), time, end) ||
+           std::ranges::any_of(barring_, [&](std::size_t group) {
+             return shuts_some(of_needed(group), time, end);
+           });
   }
-  bool shuts_some(NodeSet Period::* layer, i64 begin, i64 end) const {
+  template <class F>
+  bool shuts_some(F layer, i64 begin, i64 end) {
     for (std::size_t p = period_at(begin); p < periods_.size() && periods_[p].begin < end; ++p)
       for (std::size_t w = 0; w < chosen_.words.size(); ++w)
-        if ((chosen_.words[w] & ~(periods_[p].*layer).words[w]) != 0) return true;
+        if ((chosen_.words[w] & ~layer(p).words[w]) != 0) return true;
     return false;
   }
 
@@ -214,18 +249,34 @@ class NodeTable {
   // period after which a node is open that was closed before. Of the periods that begin after
   // `until` only the first counts.
   i64 look_ahead(const Nodes& m, i64 j, i64 after, i64 until) {
+    barring_.clear();
+    for (std::size_t group = 0; group < needed_.size(); ++group)
+      if (m.layout().demand(j)[needed_[group]] > 0) barring_.push_back(group);
+    return barring_.empty() ? look_ahead_of<false>(m, j, after, until)
+                            : look_ahead_of<true>(m, j, after, until);
+  }
+  template <bool is_barred>
+  std::uint64_t open(std::size_t p, std::size_t word) const {
+    const Period& period = periods_[p];
+    std::uint64_t left = period.by_reservations.words[word] & period.by_windows.words[word];
+    if constexpr (is_barred)
+      for (const std::size_t group : barring_) left &= by_needed_[group][p].words[word];
+    return left;
+  }
+  template <bool is_barred>
+  i64 look_ahead_of(const Nodes& m, i64 j, i64 after, i64 until) {
     const NodeSet& may_have = usable_by(m, j);
     const std::size_t words = may_have.words.size();
     std::size_t before = period_at(after);
     for (std::size_t w = 0; w < words; ++w)
-      open_.words[w] = seen_.words[w] = periods_[before].open(w);
+      open_.words[w] = seen_.words[w] = open<is_barred>(before, w);
     i64 opens = never, began = after;
     for (std::size_t q = before + 1; q < periods_.size(); ++q) {
       const Period& period = periods_[q];
       std::uint64_t changed = 0, opened = 0;
       for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t now = period.open(w);
-        changed |= now ^ periods_[before].open(w);
+        const std::uint64_t now = open<is_barred>(q, w);
+        changed |= now ^ open<is_barred>(before, w);
         opened |= now & ~seen_.words[w] & may_have.words[w];
       }
       if (changed == 0) continue;
@@ -234,8 +285,8 @@ class NodeTable {
       if (began > until || (opens != never && period.begin > until)) break;
       began = period.begin;
       for (std::size_t w = 0; w < words; ++w) {
-        seen_.words[w] &= period.open(w);
-        if (began <= until) open_.words[w] &= period.open(w);
+        seen_.words[w] &= open<is_barred>(q, w);
+        if (began <= until) open_.words[w] &= open<is_barred>(q, w);
       }
     }
     return opens;
