@@ -5,6 +5,7 @@
 // over, as if it did not wait; one that asks for nothing of the amount never is. A quota may exempt
 // a job: the job counts, but is never passed over.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "../base/archive.hpp"
@@ -45,6 +46,18 @@ class Quotas {
     for (i64 k = 0; k < rules_->n; ++k)
       if (bars(j, k)) return true;
     return false;
+  }
+  // The least that would be left by these quotas if a job started now, as a share of their bounds,
+  // -1 to 1: negative if it may not. 1 if none holds for it. Bounds are those of an empty machine.
+  double left_by(i64 j) const {
+    double least = 1;
+    for (i64 k = 0; k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k], asked = asks(j, k);
+      if (count < 0 || asked == 0) continue;
+      const auto bound = static_cast<double>(std::max(rules_->left[index(count)], i64{1}));
+      least = std::min(least, static_cast<double>(left[index(count)] - asked) / bound);
+    }
+    return std::max(least, -1.0);
   }
   void begun(i64 j) { note(j, -1); }
   void ended(i64 j) { note(j, 1); }
