@@ -176,8 +176,8 @@ What orders may look at
     whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
     user_running, user_waiting: jobs of its user that run, and wait; last_run, mean_run, spread_run:
     p of the last terminated job of its user, mean and standard deviation of p of the last five, or
-    of those that there are; p~, p~ and 0 without any; known_runs: how many these are. Suspended
-    jobs neither run nor wait.
+    of those that there are; p~, p~ and 0 without any; known_runs: how many these are; in_use of an
+    amount: what jobs that run ask for of it together. Suspended jobs neither run nor wait.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
