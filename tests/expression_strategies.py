@@ -6,7 +6,7 @@ from drawing import strategies as st
 
 _LEAVES = ["wait", "wait", "wait", "requested", "processors", "area", "ratio", "expansion"]
 _LEAVES += ["unicef", "f1", "f4", "submit", "clock", "time_limit", "user", "queue"]
-_LEAVES += ["0", "1", "2", "3", "0.5", "60", "3600", "1e9"]
+_LEAVES += ["asked(processors)", "0", "1", "2", "3", "0.5", "60", "3600", "1e9"]
 _TWO = ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} // {}", "{} % {}", "{} ** {}"]
 _TWO += ["min({}, {})", "max({}, {}, 7)", "({} < {})", "({} >= {})", "({} == {})", "({} != {})"]
 _TWO += ["({} and {})", "({} or {})", "({} < {} <= 60)"]
@@ -17,6 +17,7 @@ _ONE += ["floor({})", "({}) ** 2", "({}) ** 3", "({}) ** 0.5", "not {}"]
 #: What a pass finds.
 STATE = ["free", "free_1h", "queued", "hour", "weekday", "fits", "leaves"]
 STATE += ["user_running", "user_waiting", "last_run", "mean_run", "spread_run", "known_runs"]
+_IN_USE = ["in_use(processors)", "in_use('jobs')"]
 
 
 def trees(max_leaves: int = 8, leaves: list[str] = _LEAVES) -> st.SearchStrategy[str]:
@@ -46,6 +47,7 @@ def of_state() -> st.SearchStrategy[str]:
     hand = ["-(0.5 - 2.4 * free) * log(processors)", "wait * (1 - free_1h) - area * free"]
     hand += ["(fits and leaves < 0.25) * 1e9 + wait", "-user_running", "-user_waiting"]
     hand += ["-last_run * processors", "-mean_run - spread_run", "queued % 2 * area"]
-    drawn = trees(6, [*STATE, *STATE, *_LEAVES]).map(lambda text: f"{text} + 0 * fits")
-    each = st.sampled_from(STATE).map(lambda name: f"({name} * 7 % 3 - 1) * (area + wait)")
+    drawn = trees(6, [*STATE, *STATE, *_IN_USE, *_LEAVES]).map(lambda text: f"{text} + 0 * fits")
+    names = st.sampled_from([*STATE, *_IN_USE])
+    each = names.map(lambda name: f"({name} * 7 % 3 - 1) * (area + wait)")
     return st.one_of(st.sampled_from(hand), each, drawn, drawn)

@@ -34,6 +34,7 @@ class _Parameters:
     users : number of users; without it, it grows with the jobs
     repeat : how many times all its jobs come
     unequal : 1: user k has k times the jobs of user 1; 0: all have the same
+    nodes : of the machine, with 8 GPUs each
     spread : by which share of usual power the first user needs less and the last more
     node_cores : cores of a node, which jobs do not share
     speedups : file whose codes the jobs run, or generated:codes=16
@@ -72,15 +73,16 @@ def generate(
 
     lublin is the model of Lublin and Feitelson (JPDC 2003): arrivals with a daily cycle, sizes, run
     times; with a model of users and of the times they request. eurora and kit are like the logs of
-    Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators. SWF keeps only
-    cores and memory of these; a warning counts the jobs that lose some. light-esp is a fixed mix of
+    Eurora and ForHLR II, helios like those of a GPU cluster: jobs ask for units with cores, memory
+    and accelerators. SWF keeps only cores and memory of these; a warning counts the jobs that lose
+    some. light-esp is a fixed mix of
     230 jobs, parts of a machine of any size; only tables keep its power. codes are jobs that run
     known codes, for co-scheduling; a file of speedups tells their processes and run times. Other
     commands take the same text in place of a file.
 
     Arguments
     ---------
-    generator GENERATOR : lublin, eurora, kit, light-esp or codes, and its parameters, as in
+    generator GENERATOR : lublin, eurora, kit, helios, light-esp or codes, and its parameters, as in
         eurora:days=30,load=1.2.
     output OUTPUT : File to write: .swf, .csv or .json, also with .gz, or .parquet.
 

@@ -213,9 +213,9 @@ def policy_features() -> Iterable[tuple[str, str]]:
 
 def in_expressions() -> Iterable[tuple[str, str]]:
     """Return what an expression may name, and its functions."""
-    from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES
+    from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES, OF_AMOUNTS
 
-    functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
+    functions = [(f"{name}()", meaning) for name, (_, meaning) in (FUNCTIONS | OF_AMOUNTS).items()]
     return [*NAMES.items(), *functions]
 
 

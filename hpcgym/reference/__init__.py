@@ -176,8 +176,8 @@ What orders may look at
     whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
     user_running, user_waiting: jobs of its user that run, and wait; last_run, mean_run, spread_run:
     p of the last terminated job of its user, mean and standard deviation of p of the last five, or
-    of those that there are; p~, p~ and 0 without any; known_runs: how many these are. Suspended
-    jobs neither run nor wait.
+    of those that there are; p~, p~ and 0 without any; known_runs: how many these are; in_use of an
+    amount: what jobs that run ask for of it together. Suspended jobs neither run nor wait.
 31. Quotas by time: as in rule 24, but a running job has what it asks for times what is left of its
     requested time, and a job is too much by what it asks for times its requested time; the bound is
     in minutes. A suspended job keeps what is left of its time. A pass follows at the second at

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.state import STATE
+from hpcgym.reference.state import STATE, asked
 
 # --- Orders of the queue --------------------------------------------------------------------------
 
@@ -233,6 +233,14 @@ class _Numbers(ast.NodeTransformer):
             return _call("number", ast.UnaryOp(ast.Not(), called))
         return called
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Let the name of an amount, on which a function is called, be a text."""
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in ("asked", "in_use"):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        (given,) = node.args
+        return _call(name, given if is_text(given) else ast.Constant(ast.unparse(given)))
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Let what it comes to be a Number."""
         name = "all_of" if isinstance(node.op, ast.And) else "any_of"
@@ -319,13 +327,18 @@ class ByExpression:
         self.names = {name: NAMES[name] for name in self.code.co_names if name in NAMES}
         self.states = {name: STATE[name] for name in self.code.co_names if name in STATE}
         #: whether waiting, or the state that a pass finds, may change the order
-        self.waits = bool(self.states or GROWING & self.names.keys())
+        self.waits = bool(self.looks_at_state or GROWING & self.names.keys())
         self.simulation: Any = None
+
+    @property
+    def looks_at_state(self) -> bool:
+        """Whether it looks at what a pass finds."""
+        return bool(self.states) or "in_use" in self.code.co_names
 
     def begin(self, simulation: Any) -> None:
         """Look at the state that each pass finds, rule 30."""
         self.simulation = simulation
-        simulation.is_looked_at |= bool(self.states)
+        simulation.is_looked_at |= self.looks_at_state
 
     def __call__(self, job: Job, now: int) -> float:
         """Return the score of a job: the highest is first."""
@@ -334,12 +347,21 @@ class ByExpression:
 
     def named(self, job: Job, now: int) -> dict[str, Any]:
         """Return what the expression names, of a job, whose requested time may be predicted."""
-        known: dict[str, Any] = {"is_called": partial(self.is_called, job)}
+        known: dict[str, Any] = {
+            "is_called": partial(self.is_called, job),
+            "asked": lambda amount: Number(asked(job, amount, self.workload)),
+            "in_use": self.in_use,
+        }
         for name, of in self.names.items():
             known[name] = Number(of(job, now, self.workload))
         for name, of_state in self.states.items():
             known[name] = Number(of_state(self.simulation.state, job, self.workload))
         return known
+
+    def in_use(self, amount: str) -> Number:
+        """Return how much of an amount the jobs have that run as the pass begins."""
+        holders = self.simulation.state.holders
+        return Number(sum(asked(job, amount, self.workload) for job in holders))
 
     def is_called(self, job: Job, name: str, text: str) -> Number:
         """Return whether a column of a job has a text; numbers without a name have their digits."""

@@ -27,7 +27,8 @@ class State:
         self.free, self.then = (self.free_at(simulation, at) for at in (now, now + 3600))
         # running jobs may be stopped, and wait again; the holder of a node that is down is no job
         last = max(job.number for job in simulation.jobs)
-        seen = [job for job in (*waiting, *simulation.running) if job.number <= last]
+        self.holders = [job for job in simulation.running if job.number <= last]
+        seen = [*waiting, *self.holders]
         self.fits = {job.number: simulation.has_place(job, now) for job in seen}
         self.runs = {
             user: [job.actual for job in ended] for user, ended in simulation.terminated.items()
@@ -87,6 +88,23 @@ def hour(state: State, _: Job, workload: Any) -> float:
     """Return the hour of the day."""
     at = moment(state, workload)
     return (at.tm_hour * 3600 + at.tm_min * 60 + at.tm_sec) / 3600
+
+
+def asked(job: Job, amount: str, workload: Any) -> int:
+    """Return how much of an amount a job asks for; memory in MB."""
+    if amount in ("jobs", "submitted"):
+        return 1
+    columns, row = workload.columns, job.number
+    processors = int(columns["requested_processors"][row])
+    if amount == "processors" or (amount == "billing" and columns["billing"][row] < 0):
+        return processors
+    if amount in columns:
+        return int(columns[amount][row])
+    if workload.units is None:
+        of_processor = -(-int(columns["requested_memory"][row]) // 1000)
+        return processors * max(of_processor, 0) if amount == "mem" else 0
+    of_unit = workload.per_unit.get(amount)
+    return 0 if of_unit is None else int(workload.units[row]) * int(of_unit[row])
 
 
 #: What expressions may name of it, of one job of a workload.

@@ -33,6 +33,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.scheduler.policies.expressions import OF_AMOUNTS
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
@@ -192,7 +193,8 @@ def _is_order(order: IndexPolicy | None) -> bool:
     if order is None or _is_named(order):
         return True
     if order.expression is not None:
-        return all(step.name in ("", *NAMES, *STATE) for step in order.expression.steps)
+        known = ("", *NAMES, *STATE, *OF_AMOUNTS)
+        return all(step.name in known for step in order.expression.steps)
     return order.is_weighted_sum and order.weights.keys() <= {*WEIGHTED_FEATURES}
 
 

@@ -301,6 +301,11 @@ def _pushed(step: ProgramStep, jobs: Jobs, pairs: Pairs) -> Part:
         return wait
     if step.code == op.STATE:
         return jobs.state.value(step.name, pairs)
+    if step.amount:
+        asked = jobs.columns.asked(step.amount)
+        if step.code == op.COLUMN:
+            return Part(asked, "job")
+        return Part(jobs.state.in_use(asked.astype(np.int64)).astype(np.float64), "place")
     if step.code == op.FEATURE:
         value = jobs.feature(step.name, pairs)
         if step.name in ("expansion", "unicef"):
@@ -362,13 +367,21 @@ class PassState:
         return self._units / self._result.cluster.processors
 
     def _free_1h(self) -> Floats:
-        line, (job, begin, stop, end) = self._line, pieces_of(self._result, self._line)
-        begin = begin + (self._ours[job] & (begin == line.start[job]))  # from the next pass on
-        stop = np.minimum(stop, np.searchsorted(line.time, end - 3600, "left"))
-        kept = begin < stop
-        held = over_time(line.time.size, begin[kept], stop[kept], self._width[job[kept]])
+        held = self.in_use(self._width, 3600)
         processors = self._result.cluster.processors
         return (processors - held) / processors
+
+    def in_use(self, asked: Times, ahead: int = 0) -> Times:
+        """Return what running jobs have together, of what each asks for, (n_jobs,).
+
+        ``ahead`` [s]: without jobs that are to end by then.
+        """
+        line, (job, begin, stop, end) = self._line, pieces_of(self._result, self._line)
+        begin = begin + (self._ours[job] & (begin == line.start[job]))  # from the next pass on
+        if ahead:
+            stop = np.minimum(stop, np.searchsorted(line.time, end - ahead, "left"))
+        kept = begin < stop
+        return over_time(line.time.size, begin[kept], stop[kept], asked[job[kept]])
 
     def _queued(self) -> Floats:
         starts = np.bincount(self._line.start[self._ours], minlength=self._line.time.size)

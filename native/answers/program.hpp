@@ -30,7 +30,8 @@ class Program {
       const auto is_below = [&](std::size_t n) { return place >= 0 && place < static_cast<double>(n); };
       if (code == feature && (!is_below(n_features) || told.columns.size() < 2))
         return "numbers: there is no such feature";
-      if (code == column && !is_below(told.columns.size())) return "numbers: there is no such column";
+      if ((code == column || code == in_use) && !is_below(told.columns.size()))
+        return "numbers: there is no such column";
       if (code == state && !is_below(State::n_names)) return "numbers: there is no such state";
       if (code == weight && !is_below(told.codes.size())) return "numbers: there is no such weight";
       const std::size_t taken = n_taken(code);
@@ -40,11 +41,12 @@ class Program {
     return told.codes.empty() || depth == 1 ? nullptr : "codes: must leave one value";
   }
 
-  // Call f(name) for each name of the state in an expression.
+  // Call f(name) for each part of the state that an expression uses.
   template <class F>
   static void each_state(const Expression& told, F f) {
     for (std::size_t k = 0; k < told.codes.size(); ++k)
       if (told.codes[k] == state) f(static_cast<std::size_t>(told.numbers[k]));
+      else if (told.codes[k] == in_use) f(std::size_t{State::running});
   }
   // The number of weights in an expression.
   static std::size_t n_weights(const Expression& told) {
@@ -79,7 +81,7 @@ class Program {
   // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
   // or three from the top of the stack and leave one. Usage is added by accounts.
   enum Code : i64 {
-    number, feature, column, usage, wait, state, weight,
+    number, feature, column, usage, wait, state, weight, in_use,
     negative, not_, log, log2, log10, exp, sqrt, abs, floor,
     add, subtract, multiply, divide, whole_parts, rest, power, least, greatest,
     less, at_most, more, at_least, equal, unequal, and_, or_,
@@ -141,7 +143,7 @@ class Program {
     }
     if (code == column) return on_job;
     if (code == state) return static_cast<std::size_t>(number_) < State::fits ? on_pass : on_both;
-    return code == weight ? on_pass : code == wait ? on_both : on_nothing;
+    return code == weight || code == in_use ? on_pass : code == wait ? on_both : on_nothing;
   }
   static std::size_t n_taken(i64 code) {
     return code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
@@ -249,6 +251,7 @@ class Program {
     const auto all = [&](double value) { top.is_same = true, top.same = value; };
     if (code == number) return all(number_);
     if (code == of_pass) return all(shared_[which]);
+    if (code == in_use) return all(look.now.in_use(told_->columns[which]));
     if (code == weight) return all(which < look.weights.size() ? look.weights[which] : 0.0);
     double* values = top.values;
     if (code == state) {

@@ -15,14 +15,23 @@ class State {
     free, free_1h, queued, hour, weekday,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
     n_names,
+    running = n_names,  // the jobs, not their number: expressions add up what they ask for
   };
-  static bool is_of_users(std::size_t name) { return name >= user_running; }
+  static bool is_of_users(std::size_t name) { return name >= user_running && name < n_names; }
   // The number of last run times of each user that it uses.
-  static i64 looks_back(std::size_t name) { return name < last_run ? 0 : name == last_run ? 1 : few; }
+  static i64 looks_back(std::size_t name) {
+    return name < last_run || name == running ? 0 : name == last_run ? 1 : few;
+  }
 
   void name(std::size_t which) { named_[which] = true; }
   // A value for each job that it was read for, or one for all.
   const std::vector<double>& values(std::size_t which) const { return values_[which]; }
+  // What all running jobs have together, of a column.
+  double in_use(const double* column) const {
+    double sum = 0;
+    for (const i64 j : in_use_) sum += column[j];
+    return sum;
+  }
 
   // Read it for `jobs`, with their waits [s]. `line`: all waiting jobs. `clock`: time of the week
   // at time 0 [s].
@@ -32,14 +41,17 @@ class State {
     free_ = s.free_with_leaving();
     read_machine(s, static_cast<i64>(line.size()), clock);
     read_fits(s, jobs, waiting);
+    in_use_.clear();
+    if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
     if (s.model.users) read_users(s, jobs, line);
   }
 
  private:
   static constexpr i64 few = 5;
-  std::array<bool, n_names> named_{};
+  std::array<bool, n_names + 1> named_{};
   std::array<std::vector<double>, n_names> values_;
   i64 free_ = 0;  // units
+  std::vector<i64> in_use_;  // running jobs
   std::vector<i64> running_, waiting_;  // jobs by user
   struct User {  // its last runs [s], at this reading
     i64 look = 0;

@@ -62,6 +62,18 @@ class Quotas {
       if (bars(j, k, now)) return true;
     return false;
   }
+  // The least that would be left by these quotas if a job started now, as a share of their bounds,
+  // -1 to 1: negative if it may not. 1 if none holds for it. Bounds are those of an empty machine.
+  double left_by(i64 j, i64 now) const {
+    double least = 1;
+    for (i64 k = 0; k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k], asked = asks(j, rules_->amounts, k);
+      if (count < 0 || asked == 0) continue;
+      const auto bound = static_cast<double>(std::max(rules_->left[index(count)], i64{1}));
+      least = std::min(least, static_cast<double>(left(count, now) - asked) / bound);
+    }
+    return std::max(least, -1.0);
+  }
   // [s] when a job that is barred now comes to be barred no more, by time alone; else forever.
   i64 opens(i64 j, i64 now) const {
     i64 at = -1;

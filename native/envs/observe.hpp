@@ -161,6 +161,7 @@ class Observer {
         });
       case Shown::fit: return each([&](i64 j) { return static_cast<float>(fits(j)); });
       case Shown::quota: return each([&](i64 j) { return static_cast<float>(!s.bars(j)); });
+      case Shown::limit_left: return each([&](i64 j) { return static_cast<float>(s.quotas->left_by(j, s.time)); });
       case Shown::put_off: {
         const i64 most = std::max(s.rules().put_offs, i64{1});
         return each([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });

@@ -118,7 +118,7 @@ struct Before {
 // users, then expressions.
 enum class Shown : i64 {
   wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, put_off,
-  past_shadow, own
+  past_shadow, limit_left, own
 };
 inline constexpr double hour = 3600;  // [s]
 inline float squashed(i64 seconds) {
@@ -168,7 +168,8 @@ struct Table {
              (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
              (shown == Shown::policy_time && model->learning) ||
              (shown == Shown::quota && model->restricted) || shown == Shown::put_off ||
-             shown == Shown::past_shadow || code >= first_expression();
+             (shown == Shown::limit_left && model->quotas.n > 0) || shown == Shown::past_shadow ||
+             code >= first_expression();
     };
     for (std::size_t k = 0; k < codes.size(); ++k)
       if (changes(codes[k])) moving.push_back(k);
@@ -189,7 +190,8 @@ struct Table {
         const float a = static_cast<float>(job.requested) * static_cast<float>(job.processors);
         return a / (a + static_cast<float>(hour) * static_cast<float>(machine));
       }
-      case Shown::quota: return 1.0F;
+      case Shown::quota:
+      case Shown::limit_left: return 1.0F;
       default: return columns[j * n_columns + code - static_cast<i64>(Shown::own)];
     }
   }

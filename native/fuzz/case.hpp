@@ -177,8 +177,8 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     e.columns.assign(2, c.held.data()), e.times = c.predicted.data();
     for (i64 depth = 0, left = 1 + bytes.below(6); left > 0 || depth > 1; --left) {
       const bool takes_two = depth > 1 && (left <= 0 || bytes.one_in(2));
-      static constexpr std::array<i64, 4> pushed{Program::number, Program::feature, Program::column,
-                                                 Program::state};
+      static constexpr std::array<i64, 5> pushed{Program::number, Program::feature, Program::column,
+                                                 Program::state, Program::in_use};
       e.codes.push_back(any_of(takes_two ? Program::add + bytes.below(Program::choice - Program::add)
                                          : pushed[index(bytes.below(pushed.size()))]));
       const i64 most = e.codes.back() == Program::state ? static_cast<i64>(State::n_names) : 2;

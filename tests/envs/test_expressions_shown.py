@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from driving import SINGLE, SLOW, visible_acts, whole
+from driving import EURORA, SINGLE, SLOW, visible_acts, whole
 from mistakes import mistakes_of
 from strategies import workloads
 
@@ -326,4 +326,4 @@ def test_weights_of_expressions_go_on_from_copies() -> None:
     np.testing.assert_array_equal(*starts)
 
 
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), EURORA)

@@ -92,13 +92,16 @@ def test_a_number_is_a_pool() -> None:
     assert find_cluster(64) == find_cluster(np.int64(64)) == find_cluster("64") == Cluster(64)
 
 
-def test_eurora_and_forhlr_are_as_published() -> None:
+def test_eurora_forhlr_and_helios_are_as_published() -> None:
     eurora = find_cluster("Eurora")
     assert eurora.resources == ("core", "mem", "gpu", "mic")
     assert eurora.capacity.tolist() == [[16, 16_000, 2, 0]] * 32 + [[16, 16_000, 0, 2]] * 32
     assert dict(eurora.queues) == {"debug": 3600, "parallel": 6 * 3600, "longpar": 24 * 3600}
     kit = find_cluster("kit-forhlr-ii")
     assert kit.capacity.tolist() == [[20, 64_000, 0]] * 1152 + [[48, 10**6, 4]] * 21
+    helios = find_cluster("helios")
+    assert helios.resources == ("core", "mem", "gpu")
+    assert helios.capacity.tolist() == [[48, 376_000, 8]] * 133
 
 
 def test_machines_of_document_003() -> None:

@@ -29,7 +29,13 @@ from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import ByExpression
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.scheduler.policies.expressions import FUNCTIONS, NAMES, is_expression, read_expression
+from hpcgym.scheduler.policies.expressions import (
+    FUNCTIONS,
+    NAMES,
+    OF_AMOUNTS,
+    is_expression,
+    read_expression,
+)
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.study import evaluate
 from hpcgym.workload.model import Workload
@@ -131,6 +137,44 @@ def test_least_and_greatest_pass_over_what_is_no_number(text: str, expected: flo
     assert ByExpression(text, workload)(replace(job, number=0), 5) == expected
 
 
+# --- Amounts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "-requested * asked(gpu) - 60 * wait ** 0.5 * asked('mic')",
+        "wait - asked(mem) / 1000 * in_use(gpu) - in_use(jobs) % 3 * area",
+        "-asked(gpu) if in_use(gpu) > 30 else in_use('mic') * asked(processors) + wait",
+    ],
+)
+def test_amounts_are_those_of_the_reference_and_the_proof(policy: str) -> None:
+    workload = hpcgym.load_workload("eurora:jobs=200,seed=1,load=9")
+    given = {"policy": policy, "backfill_order": policy, "cluster": "eurora"}
+    result = hpcgym.simulate(workload, **given)
+    slow = hpcgym.simulate(workload, engine="reference", **given)
+    assert result.start.tolist() == slow.start.tolist()
+    hpcgym.validate_schedule(result)
+    assert result.start.tolist() != hpcgym.simulate(workload, cluster="eurora").start.tolist()
+
+
+def test_what_is_asked_for_by_hand() -> None:
+    columns = JobColumns(
+        few_jobs(
+            8, [0] * 3, [5] * 3, [2, 2, 4], units=[1, 2, 2],
+            per_unit={"core": [2, 1, 2], "gpu": [0, 3, 1]},
+        ).with_columns(**{"licence.x@y": [4, 0, 1]})
+    )  # fmt: skip
+    for text, expected in (
+        ("asked(gpu)", [0, 6, 2]),
+        ("asked(processors) + asked(jobs)", [3, 3, 5]),
+        ('asked("licence.x@y") * 2', [8, 0, 2]),
+    ):
+        assert read_expression(text).values(columns).tolist() == expected
+    with pytest.warns(WorkloadWarning, match="no job asks for 'mic'"):
+        read_expression("asked(mic) + wait").values(columns)
+
+
 # --- Errors ---------------------------------------------------------------------------------------
 
 
@@ -174,7 +218,7 @@ def test_the_docs_name_all_of_it() -> None:
     docs = Path(__file__).parents[2] / "docs" / "semantics.md"
     section = docs.read_text(encoding="utf-8").partition("An **expression**")[2]
     section = section.partition("## Events and passes")[0]
-    for name in (*NAMES, *FUNCTIONS):
+    for name in (*NAMES, *FUNCTIONS, *OF_AMOUNTS):
         assert f"`{name}`" in section, name
 
 

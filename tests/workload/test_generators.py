@@ -1,4 +1,4 @@
-"""Generated workloads against what is published: requests, users, Eurora, KIT, Light-ESP."""
+"""Generated workloads against what is published: requests, users, machines, Light-ESP."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hpcgym.workload.codes import code_names
 from hpcgym.workload.generators import estimates
 from hpcgym.workload.generators.campaigns import STEMS, eurora, kit
 from hpcgym.workload.generators.estimates import request_distribution, requested_times
+from hpcgym.workload.generators.helios import CYCLE, GPUS, RUN_TIMES, helios
 from hpcgym.workload.generators.light_esp import TYPES, WORK_S, light_esp
 from hpcgym.workload.generators.lublin import WINDOW, default_users, lublin
 
@@ -299,6 +300,50 @@ def test_size_and_the_published_load_of_days(generator):
         for w in (generator(seed=seed) for seed in range(20))
     ]
     assert 0.45 < np.mean(loads) < 0.65  # as the page of machines says
+
+
+def within_five_sigma(counts: np.ndarray, shares: np.ndarray) -> bool:
+    """Whether independent draws of these shares would come so near, at 1 in a million each."""
+    expected = counts.sum() * np.array(shares) / np.sum(shares)
+    return bool((np.abs(counts - expected) <= 5 * np.sqrt(expected) + 1).all())
+
+
+def test_helios_is_as_published():
+    """GPUs, run times and hours by Hu et al., SC 2021, Figures 6a, 5a and 2b, and its means."""
+    log = helios(jobs=200_000, seed=3)
+    gpus = log.units * log.per_unit["gpu"]
+    sizes, counts = np.unique(gpus, return_counts=True)
+    assert sizes.tolist() == [*GPUS]
+    assert within_five_sigma(counts, [*GPUS.values()])
+    class_of = np.ceil(np.log2(log.run_time)).astype(np.int64)  # rounded to seconds, from 4 s on
+    shorter = np.bincount(class_of, minlength=len(RUN_TIMES))
+    shares = np.diff(RUN_TIMES, prepend=0)
+    assert shorter[6:] / len(log) == pytest.approx(shares[6:] / 100, abs=3e-3)
+    assert np.median(log.run_time) == pytest.approx(204, rel=0.05)
+    assert log.run_time.mean() == pytest.approx(13_040.6, rel=0.06)
+    assert gpus.mean() == pytest.approx(6.736, rel=0.02)
+    hours = np.bincount(log.submit_time // HOUR_S % 24, minlength=24)
+    assert hours / len(log) == pytest.approx(np.array(CYCLE) / sum(CYCLE), abs=2e-3)
+    assert len(log) / (log.submit_time.max() / DAY_S) == pytest.approx(125_303 / 183, rel=0.01)
+    small, machine = gpus <= 8, find_cluster("helios")
+    assert (log.units[small] == 1).all()
+    assert (log.per_unit["gpu"][gpus > 12] == 8).all()
+    check_fits(log, needs_of(log, machine.resources), machine.capacity)
+    assert (log.requested_time >= log.run_time).all()
+
+
+def test_helios_has_its_load_on_fewer_nodes():
+    log, same = (helios(jobs=20_000, nodes=16, seed=1, load=0.8) for _ in range(2))
+    gpus = log.units * log.per_unit["gpu"]
+    span = log.submit_time.max()
+    assert (gpus * log.run_time).sum() / (16 * 8 * span) == pytest.approx(0.8, rel=0.01)
+    assert gpus.max() == 16 * 8
+    assert np.array_equal(log.run_time, same.run_time)
+    assert np.array_equal(log.submit_time, same.submit_time)
+    machine = Cluster(groups=(NodeGroup("n", 16, {"core": 48, "mem": 376_000, "gpu": 8}),))
+    result = simulate(log.take(slice(0, 3000)), cluster=machine)
+    assert 0 < result.metrics["utilization_gpu"] <= 1
+    assert len(helios(jobs=1)) == 1
 
 
 def test_the_whole_machine_is_used_by_fractions() -> None:

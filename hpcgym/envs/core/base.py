@@ -155,7 +155,7 @@ def read_options(
     scheduler = Scheduler(**given)
     check_allocation(scheduler.allocation, machine)
     check_scheduler(scheduler, "environments")
-    names, own, expressions = read_features(features)
+    names, own, expressions = read_features(features, workload, machine, scheduler.quota or ())
     rewards = read_rewards(reward, ALONE, paid)
     return Options(
         workload, machine, scheduler, rewards, visible, names, own, expressions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from sys import getrefcount
 from typing import Any, NamedTuple
@@ -14,10 +14,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
-from hpcgym.names import WITH_QOS
+from hpcgym.machine.pool import ANY_NUMBER, Cluster
+from hpcgym.names import LICENCE, WITH_QOS
 from hpcgym.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.restrictions import Quota
+from hpcgym.workload.amounts import amount_problem
+from hpcgym.workload.model import Workload
 
 HOUR = 3600.0  # [s]
 #: [s] from now: when the share of free processors is looked at
@@ -172,6 +176,7 @@ WINDOW_FEATURES = {
     "within_quota": "1 if its quotas let it start now, else 0",
     "put_off": "in Inspector, how often it has been put off, as a share of `put_offs`",
     "past_shadow": "in Backfill, how long t it would run on beyond the shadow time",
+    "limit_left": "what its quotas would leave if it started, of their bounds: the least; 1: none",
 }
 #: Those that there are by default; the others are expressions.
 USUAL_FEATURES = (
@@ -198,8 +203,16 @@ class WindowFeatures(NamedTuple):
 OR_EXPRESSION = "an expression, such as 'log(1+last_run)'"
 
 
-def read_features(features: Any) -> WindowFeatures:
-    """Return the columns of the window, checked."""
+def read_features(
+    features: Any, workload: Workload, cluster: Cluster, quotas: Iterable[Quota]
+) -> WindowFeatures:
+    """Return the columns of the window, checked.
+
+    Parameters
+    ----------
+    features : names, some maybe with functions.
+    workload, cluster, quotas : which say what there is of the amounts that jobs ask for.
+    """
     if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
         raise HpcgymError(f"features must be names of features, not {features!r}")
     if not all(isinstance(name, str) for name in features):
@@ -215,8 +228,10 @@ def read_features(features: Any) -> WindowFeatures:
         compares = re.match(r"\s*\w+\s*=(?!=)", name)  # as in queue=debug
         if is_rank(name) or (is_expression(name) and not compares):
             expressions[name] = _expression(name)
-        else:
+        elif "=" in name:
             own[name] = _comparison(name)
+        else:
+            own[name] = _share(name, workload, cluster, quotas)
     for name, function in own.items():
         if not callable(function):
             raise HpcgymError(f"features: {name!r} must be a function of job columns")
@@ -236,13 +251,38 @@ def _expression(name: str) -> Expression:
 
 def _comparison(name: str) -> Callable[[Any], Any]:
     """Return the function of a feature such as ``queue=debug``."""
-    word, sign, called = (part.strip() for part in name.partition("="))
-    if not sign:
-        raise HpcgymError(unknown("features", name, WINDOW_FEATURES, OR_EXPRESSION))
+    word, _, called = (part.strip() for part in name.partition("="))
     if not called:
         raise HpcgymError(f"features: {name!r} compares with no name: such as {word}=debug")
     column = WITH_QOS[check_choice("features", word, WITH_QOS)]
     return partial(_is_called, column=column, called=called)
+
+
+def _share(
+    name: str, workload: Workload, cluster: Cluster, quotas: Iterable[Quota]
+) -> Callable[[JobColumns], Any]:
+    """Return the function of a feature such as ``gpu``: what jobs ask for, of what there is.
+
+    That is what the nodes have, or else what a quota lets all jobs have together.
+    """
+    of_all = [dict(quota.bounds) for quota in quotas if not (quota.each or quota.where)]
+    there_is = min((bounds[name] for bounds in of_all if name in bounds), default=0)
+    if name in cluster.node_resources:
+        there_is = int(cluster.capacity[:, cluster.resources.index(name)].sum())
+    if 0 < there_is < ANY_NUMBER and not amount_problem(name):
+        return partial(_asked_of, amount=name, there_is=there_is)
+    if name in workload.per_unit or name.startswith(LICENCE):
+        raise HpcgymError(
+            f"features: {name!r} is a share of what there is of it, which neither nodes of the"
+            f" machine say nor a quota of all jobs, such as everybody:{name}=8; or name"
+            f" 'asked({name})'"
+        )
+    raise HpcgymError(unknown("features", name, WINDOW_FEATURES, OR_EXPRESSION))
+
+
+def _asked_of(jobs: JobColumns, amount: str, there_is: int) -> Any:
+    """Return what each job asks for of an amount, over what there is of it, (n_jobs,)."""
+    return np.minimum(jobs.asked(amount) / there_is, 1.0)
 
 
 def _is_called(jobs: JobColumns, column: str, called: str) -> Any:

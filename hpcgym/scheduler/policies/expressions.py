@@ -31,6 +31,7 @@ from hpcgym.scheduler.policies.features import (
     USER_FEATURES,
     JobColumns,
 )
+from hpcgym.workload.amounts import amount_problem
 from hpcgym.workload.model import Workload
 
 # --- The grammar of policies that are expressions -------------------------------------------------
@@ -51,6 +52,12 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     "floor": (op.FLOOR, "the greatest whole number that is not above it"),
     "min": (op.LEAST, "the least of its values"),
     "max": (op.GREATEST, "the greatest of its values"),
+}
+
+#: The same of what is called on the name of an amount, ``asked(gpu)`` or ``asked("licence.a@b")``.
+OF_AMOUNTS: dict[str, tuple[int, str]] = {
+    "asked": (op.COLUMN, "how much the job asks for of an amount of jobs"),
+    "in_use": (op.IN_USE, "how much of it running jobs have as a pass begins"),
 }
 
 #: Columns of jobs -> their names in expressions, which are short and published.
@@ -91,13 +98,17 @@ MOST_CHARACTERS, MOST_STEPS = 20_000, 1_000
 
 
 class ProgramStep(NamedTuple):
-    """One operation, and what it pushes: a name or a number; 1 or 0 where the name has a text."""
+    """One operation, and what it pushes: a name or a number; 1 or 0 where the name has a text.
+
+    ``amount``: of jobs, where it pushes what they ask for.
+    """
 
     code: int
     name: str = ""
     number: float = 0.0
     column: int = 0  # where it stands in the text, from 1
     text: str = ""  # the value is 1 for jobs with this name, else 0
+    amount: str = ""
 
 
 def _read_steps(text: str, argument: str) -> list[ProgramStep]:
@@ -187,7 +198,7 @@ class _Compiler:
 
     def _put_name(self, node: ast.Name) -> None:
         """Write a name."""
-        if node.id in FUNCTIONS:
+        if node.id in FUNCTIONS or node.id in OF_AMOUNTS:
             self._fail(node, f"{node.id} is a function: write {node.id}(...)")
         if node.id in _SECRET:
             known = "`requested` is the requested time, or the predicted run time"
@@ -230,8 +241,11 @@ class _Compiler:
     def _put_call(self, node: ast.Call) -> None:
         """Write the call of a function."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name in OF_AMOUNTS:
+            return self._put_amount(node, name)
         if name not in FUNCTIONS:
-            self._fail(node, unknown("function", name or ast.unparse(node.func), FUNCTIONS))
+            known = (*FUNCTIONS, *OF_AMOUNTS)
+            self._fail(node, unknown("function", name or ast.unparse(node.func), known))
         code = FUNCTIONS[name][0]
         several = code in (op.LEAST, op.GREATEST)
         if node.keywords or (len(node.args) < 2 if several else len(node.args) != 1):
@@ -241,6 +255,17 @@ class _Compiler:
         else:
             self.put(node.args[0])
             self._step(node, code)
+
+    def _put_amount(self, node: ast.Call, name: str) -> None:
+        """Write what is called on the name of an amount, in quotes or not."""
+        if node.keywords or len(node.args) != 1:
+            self._fail(node, f"{name} takes the name of an amount, as in {name}(gpu)")
+        (given,) = node.args
+        amount = ast.literal_eval(given) if _is_text(given) else ast.unparse(given)
+        if problem := amount_problem(amount):
+            self._fail(node, f"{amount!r} is no amount of jobs: {problem}")
+        code, column = OF_AMOUNTS[name][0], self._column(node)
+        self.steps.append(ProgramStep(code, name, column=column, amount=amount))
 
     def _fold(self, node: ast.expr, code: int, parts: Iterable[ast.expr]) -> None:
         """Write an operation on two values, or on several from left to right."""
@@ -358,8 +383,8 @@ class Expression:
 
     @property
     def state(self) -> frozenset[str]:
-        """The names of STATE in it: of machine, queue and users."""
-        return frozenset(step.name for step in self.steps if step.code == op.STATE)
+        """What it names of the state: names of STATE, and ``in_use``."""
+        return frozenset(step.name for step in self.steps if step.code in (op.STATE, op.IN_USE))
 
     def values(self, jobs: JobColumns) -> NDArray[np.float64]:
         """Return its value for each job at submission, without the part of usage, (n_jobs,)."""
@@ -377,8 +402,8 @@ class Expression:
         for step in self.steps:
             if step.code == op.USAGE:
                 steps.append((op.NUMBER, 0.0))
-            elif step.code == op.COLUMN:
-                steps.append((op.COLUMN, 2 + len(columns)))  # behind those of features
+            elif step.code in (op.COLUMN, op.IN_USE):
+                steps.append((step.code, 2 + len(columns)))  # behind those of features
                 columns.append(_column(jobs, step, named))
                 if step.name == "clock":
                     steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
@@ -397,6 +422,8 @@ class Expression:
 
 def _column(jobs: JobColumns, step: ProgramStep, named: Set[str]) -> NDArray[np.float64]:
     """Return a column of jobs; if the step has a text, 1 for jobs with that name, else 0."""
+    if step.amount:
+        return jobs.asked(step.amount)
     if step.text:
         return jobs.is_called(NAMED[step.name], step.text, named).astype(np.float64)
     return jobs.nice if step.name == NICE else jobs.field(COLUMNS[step.name][1])
@@ -546,8 +573,9 @@ def _form(step: ProgramStep, taken: Sequence[Form]) -> Form:
             step.code == op.FEATURE and FEATURES[step.name].patience is not None
         )
         return Form(job=True, wait=waits)
-    if step.code == op.STATE:
-        return Form(job=step.name not in STATE_OF_ALL, state=True)
+    if step.code in (op.STATE, op.IN_USE):
+        of_all = step.code == op.IN_USE or step.name in STATE_OF_ALL
+        return Form(job=not of_all, state=True)
     if step.code in op.PUSHES:
         return Form(wait=step.code == op.WAIT, usage=step.code == op.USAGE)
     form = Form(*(any(parts) for parts in zip(*taken, strict=True)))

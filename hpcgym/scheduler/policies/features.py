@@ -15,6 +15,7 @@ from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import clock_of, names_of
 from hpcgym.workload.model import Workload
@@ -95,6 +96,18 @@ class JobColumns:
     def field(self, name: str) -> Column:
         """Return a column of the log, by its name in the workload."""
         return self._workload.columns[name].astype(np.float64)
+
+    def asked(self, amount: str) -> Column:
+        """Return how much each job asks for of an amount, such as ``gpu``.
+
+        Warns
+        -----
+        WorkloadWarning : no job asks for any.
+        """
+        asked = asked_of(self._workload, [amount])[:, 0]
+        if not asked.any() and amount not in self._workload.per_unit:
+            warn_caller(f"no job asks for {amount!r}", WorkloadWarning)
+        return asked.astype(np.float64)
 
     def is_called(self, column: str, name: str, beside: Iterable[str] = ()) -> NDArray[np.bool_]:
         """Return whether each job has this name in a column, (n_jobs,) bool.

@@ -7,12 +7,12 @@ values from its top and leave one.
 from __future__ import annotations
 
 (
-    NUMBER, FEATURE, COLUMN, USAGE, WAIT, STATE, WEIGHT,
+    NUMBER, FEATURE, COLUMN, USAGE, WAIT, STATE, WEIGHT, IN_USE,
     NEGATIVE, NOT, LOG, LOG2, LOG10, EXP, SQRT, ABS, FLOOR,
     ADD, SUBTRACT, MULTIPLY, DIVIDE, WHOLE_PARTS, REST, POWER, LEAST, GREATEST,
     LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL, AND, OR,
     CHOICE,
-) = range(34)  # fmt: skip
+) = range(35)  # fmt: skip
 PUSHES, TAKE_ONE, TAKE_TWO = range(NUMBER, NEGATIVE), range(NEGATIVE, ADD), range(ADD, CHOICE)
 
 

@@ -6,6 +6,7 @@ GENERATORS = {
     "lublin": "hpcgym.workload.generators.lublin:lublin",
     "eurora": "hpcgym.workload.generators.campaigns:eurora",
     "kit": "hpcgym.workload.generators.campaigns:kit",
+    "helios": "hpcgym.workload.generators.helios:helios",
     "light-esp": "hpcgym.workload.generators.light_esp:light_esp",
     "codes": "hpcgym.workload.codes:codes",
 }
