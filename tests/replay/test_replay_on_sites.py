@@ -29,6 +29,7 @@ from hpcgym.replay.private import private_slurm, read_records
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import read_quotas
 from hpcgym.workload import Workload
+from hpcgym.workload.amounts import billed
 
 CONF = """
 NodeName=n[01-04] CPUs=8
@@ -263,6 +264,36 @@ def test_a_limit_of_a_qos_stands_in_place_of_that_of_an_account() -> None:
             quota=other
         )  # who is spared is not bound, and counts
         assert (hpcgym.simulate(jobs, rules).start != replayed.simulated.start).mean() > 0.1
+
+
+@needs_slurm
+def test_slurm_charges_what_is_billed() -> None:
+    """By the weights of the partition, to the account of the job and to those above it."""
+    table = {"submit_time": [0], "run_time": [300], "requested_time": [600], "core": [4]}
+    jobs = hpcgym.load_workload(pd.DataFrame(table | {"gpu": [2]}), processors=8)
+    jobs = jobs.with_columns(user_id=[7], group_id=[1], **{"licence.matlab": [3]})
+    shares = FairShare(shares={7: 1, 8: 3, "x": 1}, accounts={7: "x", 8: "x"}, formula="fair-tree")
+    partition = Partition("p", (0,), billing="CPU=1,GRES/gpu=16,license/matlab=2")
+    licences, quotas = licences_of(jobs, read_quotas("all:licence.matlab=3"))
+    limits = limits_of(jobs, quotas, fair_share=shares)
+    settings = {"PriorityType": "priority/multifactor", "PriorityWeightFairshare": "1000"}
+    machine = Cluster(groups=(NodeGroup("n", 1, {"core": 8, "gpu": 4}),), partitions=(partition,))
+    asks, every_s = asks_of(jobs, machine)[0], 30
+    with private_slurm(
+        nodes_of(machine), settings | licences, every_s, machine.partitions, limits=limits
+    ) as slurm:
+        slurm.begin(0)
+        slurm.advance(0)
+        slurm.submit("mine", ["-p", "p", *asks, *limits.words(0)], 600, 300)
+        slurm.advance(700)
+        lines = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=assoc").splitlines()
+        (line,) = (text for text in lines if "Account=u7 UserName= " in text)
+        (beside,) = (text for text in lines if "Account=a1 UserName= " in text)
+    billed_s = 300 * billed(jobs, partition.billing, greatest=False)[0]
+    used = float(line.partition("UsageRaw/Norm/Efctv=")[2].partition("/")[0])
+    assert used == pytest.approx(billed_s, rel=0.01)  # it halves in a week
+    assert "SharesRaw/Norm/Level/Factor=180180000/0.25/720720000/" in line
+    assert "SharesRaw/Norm/Level/Factor=540540000/0.75/720720000/" in beside
 
 
 # --- All of it together ---------------------------------------------------------------------------
