@@ -45,13 +45,20 @@ from hpcgym.study import open_executor
 from hpcgym.workload import weeks
 from hpcgym.workload.archive import find
 
+_SLURM = {"backfill": "slurm:bf_max_job_test=1000"}
+#: Limits of each user, of three amounts.
+_LIMITS = {"quota": "user:jobs=100000+processors=1000000+billing=1000000"}
 #: Name in the tables -> scheduler, other rules.
 SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("easy", "easy-sjbf", "easy++", "saf", "lexp", "fcfs")},
     "easy, per-event": ("easy", {"passes": "per-event"}),
     "conservative": ("conservative", {}),
     "depth:10": ("easy", {"backfill": "depth:10"}),
-    "slurm": ("easy", {"backfill": "slurm:bf_max_job_test=1000"}),
+    "slurm": ("easy", _SLURM),
+    # which hold nobody up: the same schedules, and what it costs to look
+    "easy, limits of users": ("easy", _LIMITS),
+    "saf, limits of users": ("saf", _LIMITS),
+    "slurm, limits of users": ("easy", _SLURM | _LIMITS),
 }
 GROWING = ("easy", "easy-sjbf", "saf", "lexp", "conservative")
 

@@ -9,7 +9,13 @@ from drawing import strategies as st
 from hpcgym.reference.jobs import Spared
 from hpcgym.workload.model import Workload
 
-COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
+COLUMNS = {
+    "user": "user_id",
+    "group": "group_id",
+    "queue": "queue",
+    "partition": "partition",
+    "array": "array",
+}
 #: The key of each job, what it asks for, and how much may be had of one key; True: by time.
 Slow = tuple[Any, ...]
 
@@ -81,6 +87,7 @@ def asks_of(workload: Workload) -> dict[str, list[int]]:
     asked = {
         "jobs": [1] * len(workload),
         "processors": workload.requested_processors.tolist(),
+        **{name: workload.columns[name].tolist() for name in TOLD if name in workload.columns},
     }
     if workload.units is not None:
         units = workload.units.tolist()
@@ -90,12 +97,21 @@ def asks_of(workload: Workload) -> dict[str, list[int]]:
     return asked
 
 
+#: Amounts that jobs of :func:`with_queues` tell.
+TOLD = ("billing", "licence.matlab")
+
+
 def with_queues(workload: Workload, queues: list[int]) -> Workload:
-    """Return the jobs with those queues in turn, two groups, and arrays of three between others."""
+    """Return the jobs with those queues in turn, two groups, and arrays of three between others.
+
+    Some have licences, and what is billed is told of each.
+    """
     n = len(workload)
     arrays = [row // 5 if row % 5 < 3 else -1 for row in range(n)]
+    told = {"billing": [7 * row % 5 for row in range(n)]}
+    told["licence.matlab"] = [max(row * row % 7 - 2, 0) for row in range(n)]
     return workload.with_columns(
-        queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)], array=arrays
+        queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)], array=arrays, **told
     )
 
 

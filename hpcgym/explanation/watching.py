@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
 from hpcgym.scheduler.restrictions import MOST_BOUND, Preemption, Quota
 from hpcgym.simulation.continued import again
+from hpcgym.simulation.restricted import columns_of
 from hpcgym.units import duration, in_seconds
 
 # --- How long an explanation may take -------------------------------------------------------------
@@ -215,8 +217,18 @@ class Watched:
 
         They are those of :func:`running_bounds`, in their order.
         """
-        shape = len(rows), len(running_bounds(self.result.scheduler.quota))
-        return self._native.exceeded(rows).reshape(shape) > 0
+        columns, own = self._columns
+        exceeded = self._native.exceeded(rows).reshape(len(rows), max(columns, default=-1) + 1)
+        return own[rows] & (exceeded[:, columns] > 0)
+
+    @cached_property
+    def _columns(self) -> tuple[list[int], NDArray[np.bool_]]:
+        """The column of each bound in the engine, and which jobs count in it, (n_jobs, K)."""
+        jobs, bounds = self.result.workload, running_bounds(self.result.scheduler.quota)
+        own = np.zeros((len(jobs), len(bounds)), np.bool_)
+        for place, quota in enumerate(bounds):
+            own[:, place] = quota.counted(jobs) >= 0
+        return columns_of(jobs, [(quota, *dict(quota.bounds)) for quota in bounds]), own
 
     def unseen(self, rows: Rows) -> Rows:
         """Return which queued jobs a pass of Slurm's that backfills does not look at.

@@ -9,8 +9,9 @@ them too.
 from __future__ import annotations
 
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,25 +19,24 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.replay.configuration import NAME
+from hpcgym.machine import Partition
+from hpcgym.replay.configuration import NAME, tracked_as
+from hpcgym.scheduler.policies.fair_share import PARENT, FairShare
 from hpcgym.scheduler.restrictions import COLUMNS, Quota, alternatives
+from hpcgym.workload.amounts import weights_of
 from hpcgym.workload.io.swf_header import called_in, names_of
 from hpcgym.workload.model import Workload
 
 # --- Quotas as limits of Slurm --------------------------------------------------------------------
 
 
-class Limit(NamedTuple):
-    """How many jobs may run at once, and how many processors they may have; None: any number."""
+#: Amounts of jobs -> the most of each at once.
+Limit = Mapping[str, int]
 
-    jobs: int | None = None
-    processors: int | None = None
 
-    def and_of(self, quota: Quota) -> Limit:
-        """Return the tighter of this limit and a quota."""
-        both = zip(self, map(quota.running.get, self._fields), strict=True)
-        least = [min((bound for bound in pair if bound is not None), default=None) for pair in both]
-        return Limit(*least)
+def _tighter(limit: Limit, quota: Quota) -> Limit:
+    """Return the tighter of a limit and a quota."""
+    return {**limit, **{of: min(most, limit.get(of, most)) for of, most in quota.running.items()}}
 
 
 class AccountLimits(NamedTuple):
@@ -50,6 +50,9 @@ class AccountLimits(NamedTuple):
     of_all, of_account : limits of all jobs, and of those of an account.
     of_qos : QOS -> limits of its jobs, of those of each account in it, and its priority.
     account, qos : of each job.
+    above, shares : account -> the account above it, and its shares among those below the same; the
+        account of the whole machine, and 1, of others.
+    idle : accounts of users without jobs.
     partitions : partition -> the QOS that is its own.
     over : QOS whose limits come before those of a partition's.
     """
@@ -59,8 +62,19 @@ class AccountLimits(NamedTuple):
     of_qos: Mapping[str, tuple[Limit, Limit, int]]
     account: Sequence[str]
     qos: Sequence[str]
+    above: Mapping[str, str] = MappingProxyType({})
+    shares: Mapping[str, int] = MappingProxyType({})
+    idle: Collection[str] = ()
     partitions: Mapping[str, str] = MappingProxyType({})
     over: Collection[str] = ()
+
+    def tracked(self, partitions: Iterable[Partition]) -> list[str]:
+        """Return what Slurm must track, beside what it always does: what is bound, or billed."""
+        limits: list[Mapping[str, float]] = [self.of_all, *self.of_account.values()]
+        limits += [limit for both in self.of_qos.values() for limit in both[:2]]
+        limits += [weights_of(partition.billing) for partition in partitions if partition.billing]
+        names = {tracked_as(amount): None for limit in limits for amount in limit}
+        return [name for name in names if "/" in name]
 
     def words(self, row: int) -> list[str]:
         """Return what ``sbatch`` is told of a job."""
@@ -73,11 +87,13 @@ def limits_of(
     priority: Mapping[str, int] = MappingProxyType({}),
     partitions: Mapping[str, str] = MappingProxyType({}),
     over: Collection[str] = (),
+    fair_share: FairShare | None = None,
 ) -> AccountLimits:
     """Return limits of Slurm that are some quotas.
 
     Parameters
     ----------
+    fair_share : whose accounts and shares Slurm has; None: all users are alike.
     priority : of queues by what the log calls them; 0 of others.
     partitions, over : as :class:`AccountLimits` has them, where the quotas are made of these.
 
@@ -93,9 +109,12 @@ def limits_of(
         "group" if any("group" in (*quota.each, *dict(quota.where)) for quota in quotas) else "user"
     )
     letter, owner = by[0], jobs.columns[COLUMNS[by]]
-    of_all, of_account = Limit(), dict[str, Limit]()
+    of_all: Limit = {}
+    of_account: dict[str, Limit] = {}
     names = _qos_names(jobs, partitions.values())
-    of_qos = {qos: (Limit(), Limit(), priority.get(name, 0)) for name, qos in names.items()}
+    of_qos: dict[str, tuple[Limit, Limit, int]] = {
+        qos: ({}, {}, priority.get(name, 0)) for name, qos in names.items()
+    }
     wrong: list[str] = []
     for quota in quotas:
         named = [pair for column, name in quota.where for pair in alternatives(column, name)]
@@ -106,27 +125,27 @@ def limits_of(
         queues = [name for column, name in named if column in ("queue", "qos")]
         of_queues = columns and columns <= {"queue", "qos"} and (apart or len(queues) == 1)
         spares = quota.spares and not partitions
-        known = dict(quota.bounds).keys() <= {*Limit._fields}
+        known = not quota.submitted
         if known and columns <= {by} and (apart or one_alone):
             for number in owners:
                 name = _called(letter, number)
-                of_account[name] = of_account.get(name, Limit()).and_of(quota)
+                of_account[name] = _tighter(of_account.get(name, {}), quota)
         elif known and not columns and not quota.each:
-            of_all = of_all.and_of(quota)
+            of_all = _tighter(of_all, quota)
         elif known and of_queues and not spares and (apart or not quota.each):
             for name in (names[queue] for queue in queues if queue in names):
                 together, each, rank = of_qos[name]
                 if apart:
-                    each = each.and_of(quota)
+                    each = _tighter(each, quota)
                 else:
-                    together = together.and_of(quota)
+                    together = _tighter(together, quota)
                 of_qos[name] = (together, each, rank)
         else:
             wrong.append(str(quota))
     if wrong:
         raise HpcgymError(
-            f"a replay on Slurm has no quota {', nor '.join(wrong)}: quotas may bound running jobs"
-            " and their processors: of all, of each user, of a queue, or of each user of one, or of"
+            f"a replay on Slurm has no quota {', nor '.join(wrong)}: quotas may bound what running"
+            " jobs have: of all, of each user, of a queue, or of each user of one, or of"
             " groups in place of users"
         )
     qos = [names[name] for name in called_in(jobs, "queue").tolist()]
@@ -134,15 +153,40 @@ def limits_of(
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, own)
+    account = [_called(letter, number) for number in owner.tolist()]
     return AccountLimits(
         of_all,
         of_account,
         of_qos,
-        [_called(letter, number) for number in owner.tolist()],
+        account,
         qos,
+        *_tree(jobs, fair_share, account),
         {partition: names[name] for partition, name in partitions.items()},
         {names[name] for name in over if name in names},
     )
+
+
+def _tree(
+    jobs: Workload, fair_share: FairShare | None, account: Sequence[str]
+) -> tuple[dict[str, str], dict[str, int], list[str]]:
+    """Return what stands above each account, its shares, and the accounts of users without jobs."""
+    if fair_share is None:
+        return {}, {}, []
+    tree = fair_share.tree_of([jobs])
+    if PARENT in fair_share.shares.values():
+        raise HpcgymError("a replay on Slurm has no user with the share of the account above")
+    used = {*zip(tree.owner.tolist(), account, strict=True)}
+    leaf_of = {name: leaf for leaf, name in used}
+    if not len(leaf_of) == len(used) == len({leaf for leaf, _ in used}):
+        raise HpcgymError(
+            "a replay on Slurm with fair share has each user in one account, and quotas of users"
+        )
+    names = dict(enumerate(f"a{place}" for place in range(len(tree.parent)))) | dict(used)
+    above = {names[own]: names[up] for own, up in enumerate(tree.parent.tolist()) if up >= 0}
+    parts = tree.part.tolist()
+    shares = {name: max(round(parts[place] * _WHOLE), 1) for place, name in names.items()}
+    idle = [names[leaf] for leaf in range(tree.leaves) if names[leaf] not in leaf_of]
+    return above, shares, idle
 
 
 def _qos_names(jobs: Workload, more: Iterable[str]) -> dict[str, str]:
@@ -165,9 +209,9 @@ def _qos_names(jobs: Workload, more: Iterable[str]) -> dict[str, str]:
 def _check_spares(jobs: Workload, quota: Quota, of_qos: Mapping[int, Limit]) -> None:
     """Raise an HpcgymError if Slurm bounds other jobs by a quota: a QOS' limit replaces its own."""
     spared = {*jobs.queue[quota.spared(jobs)].tolist()}
-    for bound in Limit._fields:
-        own = {number for number, limit in of_qos.items() if getattr(limit, bound) is not None}
-        if bound in quota.running and own != spared:
+    for bound in quota.running:
+        own = {number for number, limit in of_qos.items() if bound in limit}
+        if own != spared:
             named = dict(zip(jobs.queue.tolist(), called_in(jobs, "queue"), strict=True))
             names = "|".join(str(named[number]) for number in sorted(own))
             which = f"must have spares={names}" if own else "spares nobody"
@@ -182,6 +226,9 @@ def _called(letter: str, number: int) -> str:
     return f"{letter}{number}" if number >= 0 else f"{letter}none"
 
 
+#: All shares below one account: by each number up to 16 it is divided without a rest.
+_WHOLE = 720_720_000
+
 # --- The files of slurmctld -----------------------------------------------------------------------
 
 _VERSION = 38 << 8  # SLURM_22_05_PROTOCOL_VERSION
@@ -191,29 +238,39 @@ _OVER = 1 << 7  # QOS_FLAG_OVER_PART_QOS
 _ROOT = "root"
 #: Types of resources by their numbers from 1 on; Slurm does not start without one of them.
 _RESOURCES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
-_CPU = _RESOURCES.index("cpu") + 1
+_FIRST_OTHER = 1001  # the number of the first of all others, TRES_OFFSET
 
 
-def write_limits(folder: Path, limits: AccountLimits, user: str, number: int, now_s: int) -> None:
+def write_limits(
+    folder: Path,
+    limits: AccountLimits,
+    tracked: Sequence[str],
+    user: str,
+    number: int,
+    now_s: int,
+) -> None:
     """Write what slurmctld reads of limits where no database answers.
 
     Parameters
     ----------
     folder : ``StateSaveLocation``.
+    tracked : resources that Slurm tracks beside those that it does by itself.
     user, number : who submits all jobs, and the number of this user of the system.
     now_s : time since 1970 at which the files are written [s].
     """
     head = struct.pack(">HQ", _VERSION, now_s)
-    resources = [_resource(place, name) for place, name in enumerate(_RESOURCES, 1)]
+    numbers = {name: place for place, name in enumerate(_RESOURCES, 1)}
+    numbers |= {name: place for place, name in enumerate(tracked, _FIRST_OTHER)}
+    resources = [_resource(place, name) for name, place in numbers.items()]
     (folder / "last_tres").write_bytes(head + _listed(resources))
     qos = {name: place for place, name in enumerate(limits.of_qos, 1)}
     parts = {
         _USERS: [_user(user, number)],
         _QOS: [
-            _one_qos(qos[name], _OVER * (name in limits.over), name, *rest)
+            _one_qos(qos[name], _OVER * (name in limits.over), name, *rest, numbers)
             for name, rest in limits.of_qos.items()
         ],
-        _ASSOCS: _associations(limits, [*qos.values()], user, number),
+        _ASSOCS: _associations(limits, [*qos.values()], user, number, numbers),
     }
     content = b"".join(struct.pack(">H", kind) + _listed(items) for kind, items in parts.items())
     (folder / "assoc_mgr_state").write_bytes(head + content)
@@ -238,12 +295,14 @@ def _texts(number: int) -> bytes:
     return _text() * number
 
 
-def _most(number: int | None) -> int:
-    return _ENDLESS if number is None else number
+def _jobs(limit: Limit) -> int:
+    return limit.get("jobs", _ENDLESS)
 
 
-def _processors(limit: Limit) -> bytes:
-    return _text("" if limit.processors is None else f"{_CPU}={limit.processors}")
+def _tracked(limit: Limit, numbers: Mapping[str, int]) -> bytes:
+    """Return a limit of what Slurm tracks, by the numbers of its resources."""
+    bounds = {numbers[name]: most for of, most in limit.items() if (name := tracked_as(of))}
+    return _text(",".join(f"{number}={most}" for number, most in sorted(bounds.items())))
 
 
 def _resource(number: int, name: str) -> bytes:
@@ -266,7 +325,13 @@ def _user(name: str, number: int) -> bytes:
 
 
 def _one_qos(
-    number: int, flags: int, name: str, together: Limit, each: Limit, priority: int
+    number: int,
+    flags: int,
+    name: str,
+    together: Limit,
+    each: Limit,
+    priority: int,
+    numbers: Mapping[str, int],
 ) -> bytes:
     """Return a QOS with limits of all its jobs and of those of each account."""
     double = struct.pack(">d", 1e6)  # 1.0
@@ -276,12 +341,12 @@ def _one_qos(
             _text(),
             _numbers(number, flags, 0),  # GraceTime
             _texts(2),
-            _processors(together),
-            _numbers(_most(together.jobs), _ENDLESS, _ENDLESS, _ENDLESS),
+            _tracked(together, numbers),
+            _numbers(_jobs(together), _ENDLESS, _ENDLESS, _ENDLESS),
             _texts(3),
-            _processors(each),
+            _tracked(each, numbers),
             _texts(3),
-            _numbers(_most(each.jobs), *[_ENDLESS] * 7),
+            _numbers(_jobs(each), *[_ENDLESS] * 7),
             _text(),
             _text(name),
             _numbers(_NOTHING, _NOTHING),  # whom it preempts
@@ -294,33 +359,47 @@ def _one_qos(
     )
 
 
-def _associations(limits: AccountLimits, qos: Sequence[int], user: str, number: int) -> list[bytes]:
-    """Return the root, the accounts below it, and the one user in each of them."""
-    accounts = sorted({*limits.account})
+def _associations(
+    limits: AccountLimits, qos: Sequence[int], user: str, uid: int, numbers: Mapping[str, int]
+) -> list[bytes]:
+    """Return the root, all accounts below it, and the one user in each that is a user's."""
+    below: dict[str, list[str]] = defaultdict(list)
+    users = {*limits.account, *limits.idle}
+    for account in sorted({*users, *limits.above.values(), *limits.shares}):
+        below[limits.above.get(account, _ROOT)].append(account)
     known = _numbers(len(qos)) + b"".join(_text(str(number)) for number in qos)
-    last = 4 * len(accounts) + 2
-    associations = [_association(1, _ROOT, limits.of_all, known, (0, 1, last))]
-    for place, account in enumerate(accounts):
-        own, left = 2 * place + 2, 4 * place + 2
-        where = (1, left, left + 3)
-        limit = limits.of_account.get(account, Limit())
-        associations.append(_association(own, account, limit, known, where, _ROOT))
-        inside = (own, left + 1, left + 2)
-        associations.append(
-            _association(own + 1, account, Limit(), known, inside, user=user, user_number=number)
-        )
-    return associations
+    associations: dict[int, bytes] = {}
+    ids, borders = count(1), count(1)
+
+    def add(account: str, above: str, parent: int) -> None:
+        own, begin = next(ids), next(borders)
+        for lower in below[account]:
+            add(lower, account, own)
+        if account in users:
+            last, inside = next(ids), (own, next(borders), next(borders))
+            associations[last] = _association(
+                last, account, _text(), {}, 1, known, inside, user=user, uid=uid
+            )
+        limit = limits.of_all if account == _ROOT else limits.of_account.get(account, {})
+        bound, share = _tracked(limit, numbers), limits.shares.get(account, 1)
+        where = parent, begin, next(borders)
+        associations[own] = _association(own, account, bound, limit, share, known, where, above)
+
+    add(_ROOT, "", 0)
+    return [association for _, association in sorted(associations.items())]
 
 
 def _association(
     number: int,
     account: str,
+    tracked: bytes,
     limit: Limit,
+    share: int,
     qos: bytes,
     place: tuple[int, int, int],
     parent: str = "",
     user: str = "",
-    user_number: int = _NOTHING,
+    uid: int = _NOTHING,
 ) -> bytes:
     """Return an association; ``place`` is its parent, and where its children begin and end."""
     above, left, right = place
@@ -329,10 +408,10 @@ def _association(
             _numbers(_NOTHING),
             _text(account),
             _text("replay"),
-            struct.pack(">IHI", 0, 0, 1),
+            struct.pack(">IHI", 0, 0, share),
             _texts(2),
-            _processors(limit),
-            _numbers(_most(limit.jobs), _ENDLESS, _ENDLESS, _ENDLESS),
+            tracked,
+            _numbers(_jobs(limit), _ENDLESS, _ENDLESS, _ENDLESS),
             struct.pack(">IHI", number, 0, left),
             _texts(4),
             _numbers(*[_ENDLESS] * 5),
@@ -341,7 +420,7 @@ def _association(
             _text(),
             _numbers(0),
             qos,
-            _numbers(right, user_number),
+            _numbers(right, uid),
             _text(user),
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +14,13 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.machine.slurm import SlurmConf
-from hpcgym.names import CONSTRAINT, CORE, MEMORY, UNITS_PER_NODE
+from hpcgym.names import CONSTRAINT, CORE, LICENCE, MEMORY, UNITS_PER_NODE
 from hpcgym.scheduler.backfilling import SlurmBackfill
+from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload
+from hpcgym.workload.amounts import tres_of, weights_of
 from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.needs import demands_of
 
@@ -125,6 +127,12 @@ def _generic(name: str) -> str:
     return f"x{name}"
 
 
+def tracked_as(amount: str) -> str:
+    """Return what Slurm calls an amount of jobs among its trackable resources; "": it has none."""
+    kind, slash, name = tres_of(amount).partition("/")
+    return f"{kind}{slash}{_generic(name) if kind == 'gres' else name}"
+
+
 def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
     """Return what ``sbatch`` is told of what each job needs, beside times.
 
@@ -137,8 +145,10 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
         of units on which cores have no whole number of MB each; GPUs and the like of units of which
         a node may have several.
     """
+    licences = _licences_asked(jobs)
     if not cluster.groups:
-        return [["-n", str(processors)] for processors in jobs.requested_processors.tolist()]
+        processors = jobs.requested_processors.tolist()
+        return [["-n", str(n), *more] for n, more in zip(processors, licences, strict=True)]
     units, demands = demands_of(jobs)
     most = jobs.columns[UNITS_PER_NODE].tolist()
     core = demands[CORE].tolist()
@@ -171,8 +181,40 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
             )
         words += [f"--gres={','.join(generic)}"] * bool(generic)
         words += [f"--constraint={constraints[row]}"] * (constrained and constraints[row] != "")
-        asks.append(words)
+        asks.append([*words, *licences[row]])
     return asks
+
+
+def _licences_asked(jobs: Workload) -> list[list[str]]:
+    """Return what ``sbatch`` is told of the licences of each job."""
+    columns = {
+        name.removeprefix(LICENCE): jobs.columns[name].tolist()
+        for name in jobs.columns
+        if name.startswith(LICENCE)
+    }
+    asked = [
+        ",".join(f"{name}:{of[row]}" for name, of in columns.items() if of[row] > 0)
+        for row in range(len(jobs))
+    ]
+    return [["-L", text] if text else [] for text in asked]
+
+
+def licences_of(jobs: Workload, quotas: Iterable[Quota]) -> tuple[dict[str, str], list[Quota]]:
+    """Return the setting of the cluster's licences, and the quotas without bounds that it is.
+
+    What all jobs may have of a licence together is what the cluster has of it; where no quota says
+    so, there are as many as anybody asks for.
+    """
+    licences = {name: _MANY for name in jobs.columns if name.startswith(LICENCE)}
+    left = []
+    for quota in quotas:
+        of_all = not (quota.each or quota.where or quota.spares)
+        own = {of: most for of, most in quota.bounds if of_all and of.startswith(LICENCE)}
+        licences |= {of: min(most, licences.get(of, most)) for of, most in own.items()}
+        if bounds := {of: most for of, most in quota.bounds if of not in own}:
+            left.append(quota.with_bounds(bounds))
+    text = ",".join(f"{of.removeprefix(LICENCE)}:{most}" for of, most in licences.items())
+    return {"Licenses": text} if text else {}, left
 
 
 def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
@@ -250,7 +292,7 @@ def slurm_conf(
     machine: PrivateNodes,
     user: str,
     scheduling: dict[str, str],
-    limited: bool = False,
+    tracked: Sequence[str] | None = None,
 ) -> str:
     """Return the text of the slurm.conf of a replay.
 
@@ -260,7 +302,8 @@ def slurm_conf(
     machine : its nodes and ports.
     user : who runs it, and all jobs.
     scheduling : as :func:`scheduling_of` returns it.
-    limited : whether QOS and accounts have limits, which lie among the states.
+    tracked : None: there are no accounts. Else QOS and accounts lie among the states, and these are
+        the resources that Slurm tracks beside those that it does by itself.
     """
     names = sorted({name for node in machine.nodes for name, _ in node.others})
     has_memory = any(node.memory_mb is not None for node in machine.nodes)
@@ -307,7 +350,7 @@ def slurm_conf(
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU_Memory" if has_memory else "CR_CPU",
         **({"GresTypes": ",".join(names)} if names else {}),
-        **(_limited(machine) if limited else {}),
+        **({} if tracked is None else _with_accounts(machine, tracked)),
         **scheduling,
     }
     lines = [f"{name}={value}" for name, value in settings.items()]
@@ -336,11 +379,13 @@ def gres_conf(machine: PrivateNodes) -> str:
 
 
 _MUCH_MB = 1_000_000  # of nodes whose memory is never asked for
+_MANY = 1_000_000  # licences, more than all jobs ask for
 
 
-def _limited(machine: PrivateNodes) -> dict[str, object]:
+def _with_accounts(machine: PrivateNodes, tracked: Sequence[str]) -> dict[str, object]:
     """Return the settings by which limits hold; a database is named that does not answer."""
     return {
+        **({"AccountingStorageTRES": ",".join(tracked)} if tracked else {}),
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": "127.0.0.1",
         "AccountingStoragePort": machine.database,
@@ -360,8 +405,17 @@ def _partitions(machine: PrivateNodes) -> list[str]:
         f" Default={'YES' if partition is everything else 'NO'}"
         f"{f' QOS={partition.qos}' if partition.qos else ''}"
         f"{f' MaxCPUsPerNode={most}' if (most := partition.max_cores_per_node) else ''}"
+        f"{_billing(partition)}"
         for partition in (*machine.partitions, everything)
     ]
+
+
+def _billing(partition: Partition) -> str:
+    """Return the weights by which jobs of a partition are billed."""
+    weights = weights_of(partition.billing) if partition.billing else {}
+    if not weights:
+        return ""
+    return f" TRESBillingWeights={','.join(f'{tracked_as(a)}={w}' for a, w in weights.items())}"
 
 
 def _names(nodes: Sequence[int]) -> str:
@@ -372,59 +426,45 @@ def _names(nodes: Sequence[int]) -> str:
 
 #: Settings of the file that the private Slurm has, in lower case; others may not matter here.
 _TAKEN = ("schedulertype",)
-_OF_PRIORITIES = ("priorityweightpartition", "priorityfavorsmall", "priorityweightqos")
+_OF_PRIORITIES = (
+    "priorityweightage", "prioritymaxage", "priorityweightfairshare", "prioritydecayhalflife",
+    "fairsharedampeningfactor", "priorityweightpartition", "priorityfavorsmall",
+    "priorityweightqos", "priorityflags", "prioritycalcperiod",
+)  # fmt: skip
 _SIZE = "priorityweightjobsize"
 
 
-def is_aged(conf: SlurmConf) -> bool:
-    """Return whether priorities grow as jobs wait, which Slurm ignores without a database.
+def has_priorities(conf: SlurmConf) -> bool:
+    """Return whether jobs have priorities other than by submission."""
+    return conf.said("prioritytype") != "priority/basic"
 
-    Then the order of the file drives it, as any policy does.
-    """
-    return conf.said("prioritytype") != "priority/basic" and _weight(conf, "priorityweightage") > 0
+
+def needs_accounts(conf: SlurmConf) -> bool:
+    """Return whether Slurm needs accounts: without them it ignores ages and fair share."""
+    weights = ("priorityweightage", "priorityweightfairshare")
+    return has_priorities(conf) and any(_weight(conf, name) > 0 for name in weights)
 
 
 def counts_size(conf: SlurmConf) -> bool:
-    """Return whether Slurm's own priorities count the size of a job."""
-    return (
-        not is_aged(conf)
-        and conf.said("prioritytype") != "priority/basic"
-        and (_weight(conf, _SIZE) > 0)
-    )
+    """Return whether priorities count the size of a job."""
+    return has_priorities(conf) and _weight(conf, _SIZE) > 0
 
 
 def settings_of(conf: SlurmConf) -> dict[str, str]:
     """Return the settings by which a private Slurm schedules as a slurm.conf says.
 
-    Where the file does not say otherwise, priorities are those of ``priority/multifactor``. Where
-    they grow with age it has the settings of a Slurm that is driven.
-
-    Raises
-    ------
-    HpcgymError : a weight of fair share, which needs a database.
+    Where the file does not say otherwise, priorities are those of ``priority/multifactor``.
     """
     given = conf.scheduling
-    if _weight(conf, "priorityweightfairshare"):
-        raise HpcgymError(
-            "a replay on Slurm has no database of accounts, which PriorityWeightFairshare needs:"
-            " leave it out"
-        )
     usual = dict(pair.partition("=")[::2] for pair in SOON.split(","))
-    parameters = usual | conf.parameters
     settings = {name: given[name] for name in _TAKEN if name in given}
-    if is_aged(conf):
-        parameters["defer"] = ""  # no job starts before it has its place in the queue
-        settings["PriorityType"] = "priority/basic"
-        if settings.get("schedulertype", "").casefold() == "sched/builtin":
-            # which serves by submission, whatever priorities
-            settings["schedulertype"] = "sched/backfill"
-            parameters |= dict(pair.partition("=")[::2] for pair in NO_BACKFILL.split(","))
-    else:
-        settings["PriorityType"] = given.get("prioritytype", "priority/multifactor")
+    settings["PriorityType"] = given.get("prioritytype", "priority/multifactor")
+    if has_priorities(conf):
         settings |= {name: given[name] for name in _OF_PRIORITIES if name in given}
         # of a job's size Slurm takes the mean of its shares of processors and of nodes; jobs here
         # ask for no nodes, and the simulator counts processors alone
         settings[_SIZE] = str(2 * _weight(conf, _SIZE))
+    parameters = usual | conf.parameters
     written = [f"{name}={value}" if value else name for name, value in parameters.items()]
     return {**settings, "SchedulerParameters": ",".join(written)}
 

@@ -178,10 +178,12 @@ class PrivateSlurm:
         user = self._user = pwd.getpwuid(os.geteuid()).pw_name
         self._shares = folder / "shares.txt"
         (folder / "state").mkdir()
+        tracked = None
         if limits is not None:
-            write_limits(folder / "state", limits, user, os.geteuid(), int(_BEGIN_S))
+            tracked = limits.tracked(machine.partitions)
+            write_limits(folder / "state", limits, tracked, user, os.geteuid(), int(_BEGIN_S))
         conf = folder / "slurm.conf"
-        conf.write_text(slurm_conf(folder, machine, user, scheduling, limits is not None))
+        conf.write_text(slurm_conf(folder, machine, user, scheduling, tracked))
         (folder / "gres.conf").write_text(gres_conf(machine))
         self._environment = {
             "PATH": SYSTEM,

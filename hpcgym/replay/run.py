@@ -25,8 +25,10 @@ from hpcgym.replay.configuration import (
     PARTITION,
     asks_of,
     counts_size,
-    is_aged,
+    has_priorities,
     is_driven,
+    licences_of,
+    needs_accounts,
     nodes_of,
     scheduling_of,
     settings_of,
@@ -34,6 +36,8 @@ from hpcgym.replay.configuration import (
 from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_conf import SlurmRules, rules_of_slurm
 from hpcgym.scheduler.slurm_qos import is_over
@@ -94,8 +98,8 @@ def replay_on_slurm(
     workload : the jobs; requested times are rounded up to whole minutes for both, and counted.
     scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
         Or a slurm.conf, by its path: then Slurm has its partitions, priorities and parameters, and
-        with ``:qos=`` and a file behind it priorities and limits of QOS. A
-        weight of age Slurm ignores without a database: then it is driven in the order of the file.
+        with ``:qos=`` and ``assoc=`` and files behind them priorities and limits of QOS, and
+        accounts with their shares.
         Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission, and
         just before and after each end, while the clock stands still, the policy sets the priorities
         of the jobs that wait, as :class:`hpcgym.drive.Driver` does.
@@ -121,26 +125,21 @@ def replay_on_slurm(
     rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     rules = rules.but(**restrictions)
     machine = _machine(workload, conf, cluster)
-    drives = is_driven(rules) if conf is None else is_aged(conf)
+    drives = conf is None and is_driven(rules)
     refused: list[HpcgymError] = []
     if conf is not None and machine != conf.cluster:
         text = "a replay by a slurm.conf is on the machine of that file: name the same as --cluster"
         refused.append(HpcgymError(text))
     jobs = _in_minutes(workload) if _checked(refused, _check_jobs, workload) else workload
-    if files is not None and files.assoc is not None:
-        text = "a replay on Slurm has no shares of associations: leave assoc=FILE out"
-        refused.append(HpcgymError(text))
     if rules.preemption is not None:
         refused.append(HpcgymError("a replay on Slurm has no preemption: leave it out"))
         rules = rules.but(preemption=None)
-    if conf is None:
-        settings = _checked(refused, scheduling_of, rules)
-    else:
-        settings = _checked(refused, settings_of, conf)
+    settings = _checked(refused, scheduling_of, rules) if conf is None else settings_of(conf)
     nodes = _checked(refused, nodes_of, machine)
     _checked(refused, _check_users, jobs, rules)
     _checked(refused, _check_run_times, jobs)
-    limits = _checked(refused, _limits, jobs, rules, read)
+    licences, quotas = licences_of(jobs, rules.quota)
+    limits = _checked(refused, _limits, jobs, rules, quotas, read)
     asks = _checked(refused, _asks, jobs, machine, conf, limits)
     if asks is not None and conf is not None and counts_size(conf):
         _checked(refused, _check_sizes, jobs, asks)
@@ -164,7 +163,7 @@ def replay_on_slurm(
         Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())
         for window in rules.maintenance
     ]
-    with private_slurm(nodes, settings, every_s, partitions, even_s, limits) as slurm:
+    with private_slurm(nodes, settings | licences, every_s, partitions, even_s, limits) as slurm:
         slurm.begin(int(jobs.submit_time[0]), closed)
         _submit(slurm, jobs, asks, step, slurm.driver(rules) if drives else None)
         records = slurm.records()
@@ -184,21 +183,25 @@ def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
             )
 
 
-def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> AccountLimits | None:
-    """Return the limits of Slurm; None: there are neither quotas nor QOS.
+def _limits(
+    jobs: Workload, rules: Scheduler, quotas: Sequence[Quota], read: SlurmRules | None
+) -> AccountLimits | None:
+    """Return the accounts and limits of Slurm; None: it needs none of them.
 
     Bounds of one job are left out: all jobs are within them.
     """
-    rules = rules.but(quota=[quota for quota in rules.quota if not quota.of_a_job])
-    if read is None or not read.qos:
-        return limits_of(jobs, rules.quota) if rules.quota else None
+    quotas = [quota for quota in quotas if not quota.of_a_job]
+    if read is None:
+        return limits_of(jobs, quotas) if quotas else None
+    if not (quotas or read.qos or needs_accounts(read.conf)):
+        return None
+    fair_share = rules.fair_share if isinstance(rules.fair_share, FairShare) else None
     priority = {qos.name: qos.priority for qos in read.qos}
-    own_rules = [quota for quota in read.scheduler.quota if not quota.of_a_job]
-    if [*rules.quota] != own_rules:  # others stand in their place
-        return limits_of(jobs, rules.quota, priority)
+    if rules.quota != read.scheduler.quota:  # others stand in their place
+        return limits_of(jobs, quotas, priority, fair_share=fair_share)
     own = {part: name for name, parts in read.partitions.items() for part in parts}
     over = [qos.name for qos in read.qos if is_over(qos)]
-    return limits_of(jobs, rules.quota, priority, own, over)
+    return limits_of(jobs, quotas, priority, own, over, fair_share)
 
 
 def _asks(
@@ -238,7 +241,12 @@ def _partitions(
         return tuple(Partition(partition.name, partition.nodes) for partition in machine.partitions)
     own = {} if limits is None else limits.partitions
     return tuple(
-        replace(partition, qos=own.get(partition.name)) for partition in machine.partitions
+        replace(
+            partition,
+            qos=own.get(partition.name),
+            billing="" if limits is None else partition.billing,
+        )
+        for partition in machine.partitions
     )
 
 
@@ -250,7 +258,7 @@ def _named(jobs: Workload, machine: Cluster) -> list[str]:
 
 def _nice(jobs: Workload, conf: SlurmConf | None) -> list[int]:
     """Return what is taken from the priority of each job: only a slurm.conf with weights does."""
-    if conf is None or conf.said("prioritytype") == "priority/basic":
+    if conf is None or not has_priorities(conf):
         return [0] * len(jobs)
     return [0 if nice == MISSING else int(nice) for nice in jobs.nice]
 

@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.names import CORE
 from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
+from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
@@ -67,13 +67,8 @@ def accounts_of(
     assert isinstance(rules, FairShare)
     past, by_end, ends = past_jobs(workload)
     every = [workload] if past is None else [past, workload]
-    user, group, width, power = (
-        np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
-    )
-    if rules.by_name:
-        tree = rules.tree_of_names([job for part in every for job in names_of_jobs(part)])
-    else:
-        tree = rules.tree(user, group)
+    width, power = (np.concatenate([part.columns[name] for part in every]) for name in _CHARGED)
+    tree = rules.tree_of(every)
     energy = energy or any(weights[ENERGY] for _, weights in orders)
     watts, energy_capacity = _energy(power, width, cluster, energy)
     charged = np.concatenate([asked_of(part, [rules.charged])[:, 0] for part in every])
@@ -123,7 +118,7 @@ def accounts_of(
 # --- Orders and energy ----------------------------------------------------------------------------
 
 
-_CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
+_CHARGED = ("requested_processors", "power_w")
 
 
 def usage_order(index: IndexPolicy | None) -> tuple[int, tuple[float, float]]:

@@ -39,12 +39,12 @@ _IN_PYTHON = ": hpcgym.simulation.restricted.within_quotas"
 
 
 class Bounds(NamedTuple):
-    """Bounds of quotas, K of them, each of one of A amounts; they have C counts in all."""
+    """Bounds of quotas in K columns, each of one of A amounts; they have C counts in all."""
 
-    # (n_jobs, K) the counts that a job is in, -1: none of the quota, -2 - count: it spares the job
+    # (n_jobs, K) the counts that a job is in, -1: none, -2 - count: its quota spares the job
     counts: NDArray[np.int64]
     asks: NDArray[np.int64]  # (n_jobs, A) what each job asks for
-    amounts: NDArray[np.int64]  # (K,) the place of the amount of each bound
+    amounts: NDArray[np.int64]  # (K,) the place of the amount of each column
     # (K,) the place of what each second of a run uses up of it, -1: nothing
     rates: NDArray[np.int64]
     step: NDArray[np.int64]  # (1,) [s] in which time counts
@@ -145,29 +145,48 @@ def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
     return _counting(workload, [(quota, quota.submitted) for quota in quotas])
 
 
+def columns_of(workload: Workload, bounds: Iterable[tuple[Quota, str]]) -> list[int]:
+    """Return the column of :class:`Bounds` that each bound of a quota on an amount stands in.
+
+    Bounds of one amount share a column where no job counts in two of them, such as those of single
+    users: what a pass looks at of a job does not grow with them.
+    """
+    columns: list[int] = []
+    filled: list[tuple[str, NDArray[np.bool_]]] = []  # of each column: amount, rows
+    for quota, name in bounds:
+        rows = quota.counted(workload) >= 0
+        free = (k for k, (of, taken) in enumerate(filled) if of == name and not taken[rows].any())
+        column = next(free, len(filled))
+        if column == len(filled):
+            filled.append((name, np.zeros(len(workload), np.bool_)))
+        filled[column][1][rows] = True
+        columns.append(column)
+    return columns
+
+
 def _counting(
     workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, int]]], period: int = 1
 ) -> Bounds:
     """Return some bounds of each quota; ``period`` as above."""
-    counts: list[NDArray[np.int64]] = [np.zeros((len(workload), 0), np.int64)]
+    bounds = [(quota, name, most) for quota, most_of in bounded for name, most in most_of.items()]
+    columns = columns_of(workload, [(quota, name) for quota, name, _ in bounds])
+    of_column = {column: name for column, (_, name, _) in zip(columns, bounds, strict=True)}
+    counts = np.full((len(workload), len(of_column)), -1)
     left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    names: list[str] = []
     n_counts = 0
-    for quota, bounds in bounded:
-        if not bounds:
-            continue
+    for column, (quota, name, most) in zip(columns, bounds, strict=True):
         group, spared = quota.counted(workload), quota.spared(workload)
+        rows = np.flatnonzero(group >= 0)
+        known = n_counts + group[rows]
+        counts[rows, column] = np.where(spared[rows], -2 - known, known)
         n_groups = int(group.max(initial=-1)) + 1
-        for name, most in bounds.items():
-            known = np.where(spared, -2 - (n_counts + group), n_counts + group)
-            counts.append(np.where(group >= 0, known, -1)[:, np.newaxis])
-            left.append(np.full(n_groups, most * amount_called(name).unit))
-            names.append(name)
-            n_counts += n_groups
+        left.append(np.full(n_groups, most * amount_called(name).unit))
+        n_counts += n_groups
+    names = [of_column[column] for column in range(len(of_column))]
     weighed = [amount_called(name).of if period else "" for name in names]
     amounts = list(dict.fromkeys([*names, *filter(None, weighed)]))
     return Bounds(
-        np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
+        counts,
         asked_of(workload, amounts),
         np.array([amounts.index(name) for name in names], np.int64),
         np.array([amounts.index(name) if name else -1 for name in weighed], np.int64),

@@ -339,6 +339,19 @@ def amount_of_tres(name: str) -> str:
     return licence if kind == "license" and not amount_problem(licence) else ""
 
 
+def tres_of(amount: str) -> str:
+    """Return which trackable resource of Slurm an amount is; "" for what Slurm counts otherwise.
+
+    >>> [tres_of(amount) for amount in ("processors", "gpu", "licence.matlab", "jobs")]
+    ['cpu', 'gres/gpu', 'license/matlab', '']
+    """
+    if amount in AMOUNTS:
+        return AMOUNTS[amount].tres
+    if amount.startswith(LICENCE):
+        return f"license/{amount.removeprefix(LICENCE)}"
+    return MEMORY if amount == MEMORY else f"gres/{amount}"
+
+
 #: What weights look like, of which a letter stands for that of so much memory.
 _WEIGHT = re.compile(
     r"(?P<tres>[^=,]+)=(?P<number>-?(?:\d+\.?\d*|\.\d+))(?P<unit>[KMGTP]?)", re.IGNORECASE

@@ -32,6 +32,8 @@ from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, Spared, jobs_of
 from hpcgym.reference.nodes import NodeSimulation, hold, room_for
 from hpcgym.reference.pool import PoolSimulation, simulate_pool
+from hpcgym.scheduler.rules import read_quotas
+from hpcgym.simulation.restricted import columns_of
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -500,6 +502,16 @@ def four(**columns: list[int]) -> Workload:
     given = {"run_time": [10] * 4, "requested_processors": [2] * 4, "submit_time": [0] * 4}
     given |= {"job_number": [1, 2, 3, 4], "user_id": [1] * 4, **columns}
     return Workload.from_columns({"requested_time": given["run_time"], **given}, processors=8)
+
+
+def test_each_users_own_quota_is_named() -> None:
+    """The engine has what bounds one amount of different users in one place."""
+    jobs = four().with_columns(user_id=[1, 1, 2, 2])
+    quotas = "user=1:jobs=1; user=2:jobs=1; user=1|2:jobs=4"
+    assert columns_of(jobs, [(quota, "jobs") for quota in read_quotas(quotas)]) == [0, 0, 1]
+    result = hpcgym.simulate(jobs, quota=quotas)
+    for job, user in ((2, 1), (4, 2)):
+        assert f"exceeded a quota, user={user}:jobs=1." in str(hpcgym.explain(result, job))
 
 
 def test_quotas_are_named() -> None:

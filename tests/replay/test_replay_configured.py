@@ -18,7 +18,13 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import PrivateNodes, is_aged, nodes_of, settings_of, slurm_conf
+from hpcgym.replay.configuration import (
+    PrivateNodes,
+    needs_accounts,
+    nodes_of,
+    settings_of,
+    slurm_conf,
+)
 from hpcgym.workload import Workload
 
 #: Partitions overlap; "2" comes first, and has a factor.
@@ -64,22 +70,16 @@ def test_slurm_is_given_what_the_file_says(tmp_path: Path) -> None:
     }
 
 
-def test_slurm_ignores_ages_and_is_driven_by_them(tmp_path: Path) -> None:
-    assert not is_aged(read_slurm_conf(conf_in(tmp_path)))
-    conf = read_slurm_conf(conf_in(tmp_path, CONF + AGE))
-    assert is_aged(conf)
-    settings = settings_of(conf)
-    assert "defer" in settings["SchedulerParameters"].split(",")
-    assert settings["PriorityType"] == "priority/basic"
-    assert not [name for name in settings if "weight" in name.casefold()]
-    # a strict order that is driven is not by submission
-    strict = CONF.replace("sched/backfill", "sched/builtin")
-    assert (
-        settings_of(read_slurm_conf(conf_in(tmp_path, strict)))["schedulertype"] == "sched/builtin"
-    )
-    driven = settings_of(read_slurm_conf(conf_in(tmp_path, strict + AGE)))
-    assert driven["schedulertype"] == "sched/backfill"
-    assert "bf_interval=-1" in driven["SchedulerParameters"]
+def test_ages_and_shares_need_accounts(tmp_path: Path) -> None:
+    assert not needs_accounts(read_slurm_conf(conf_in(tmp_path)))
+    for more in (AGE, "PriorityWeightFairshare=5\nPriorityFlags=NO_FAIR_TREE\n"):
+        conf = read_slurm_conf(conf_in(tmp_path, CONF + more))
+        assert needs_accounts(conf)
+        by_name = {name.casefold(): value for name, value in settings_of(conf).items()}
+        told = dict(line.casefold().split("=") for line in more.splitlines())
+        assert {name: by_name[name].casefold() for name in told} == told
+    basic = conf.scheduling | {"prioritytype": "priority/basic"}
+    assert not needs_accounts(replace(conf, scheduling=basic))
 
 
 def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
@@ -98,23 +98,22 @@ def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*follow")
 def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
-    """Five things that the file, its neighbours, the jobs and the machine ask for."""
+    """Four things that the file, its neighbours, the jobs and the machine ask for."""
     parameters = "bf_max_job_user=3,bf_interval=60"
     stops = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
     text = CONF.replace("bf_interval=60", parameters) + f"PriorityWeightFairshare=5\n{stops}"
     conf_in(tmp_path, f"ClusterName=linux\n{text}")
     assoc = tmp_path / "assoc.txt"
-    assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\nlinux|root|ann|1\n")
+    assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\nlinux|root|ann|parent\n")
     jobs = in_partitions().with_columns(user_id=[1, 2] + [1] * (len(in_partitions()) - 2))
-    with pytest.raises(HpcgymError, match="refuses 5 things") as caught:
+    with pytest.raises(HpcgymError, match="refuses 4 things") as caught:
         replay_on_slurm(jobs, f"{tmp_path / 'site.conf'}:assoc={assoc}", cluster="8x1x1")
     for number, part in enumerate(
         (
             "machine of that file",
-            "shares of associations",
             "no preemption",
-            "no database",
             "one user",
+            "share of the account above",
         ),
         1,
     ):
@@ -139,7 +138,7 @@ def test_the_command_refuses_what_is_not_of_the_file(tmp_path: Path) -> None:
 
 @needs_slurm
 @pytest.mark.filterwarnings("ignore:.*follow")
-@pytest.mark.parametrize("more", ["", AGE], ids=["Slurm's own", "driven"])
+@pytest.mark.parametrize("more", ["", AGE], ids=["without age", "with age"])
 def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_path: Path) -> None:
     path = str(conf_in(tmp_path, CONF.replace(",bf_resolution=120", "") + more))
     jobs = in_partitions()

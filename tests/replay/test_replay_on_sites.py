@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +12,24 @@ from mistakes import mistakes_of
 from slurm_here import needs_slurm
 
 import hpcgym
-from hpcgym.machine import Cluster, NodeGroup, find_cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.machine import Cluster, NodeGroup, Partition, find_cluster
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.accounts import Limit, limits_of
+from hpcgym.replay.accounts import limits_of
 from hpcgym.replay.configuration import (
     PrivateNodes,
     SlurmNode,
     asks_of,
+    licences_of,
     nodes_of,
     scheduling_of,
     slurm_conf,
 )
 from hpcgym.replay.private import private_slurm, read_records
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import read_quotas
 from hpcgym.workload import Workload
+from hpcgym.workload.amounts import billed
 
 CONF = """
 NodeName=n[01-04] CPUs=8
@@ -155,11 +160,11 @@ def test_processors_of_each_node_are_read() -> None:
 def test_quotas_are_limits_of_accounts_and_qos() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
     limits = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {"2": 50})
-    assert limits.of_all == Limit(processors=30)
-    assert limits.of_account == {"u7": Limit(jobs=5), "u8": Limit(jobs=5)}
+    assert limits.of_all == {"processors": 30}
+    assert limits.of_account == {"u7": {"jobs": 5}, "u8": {"jobs": 5}}
     assert limits.of_qos == {
-        "q1": (Limit(3, 9), Limit(), 0),
-        "q2": (Limit(), Limit(jobs=2), 50),
+        "q1": ({"jobs": 3, "processors": 9}, {}, 0),
+        "q2": ({}, {"jobs": 2}, 50),
     }
     assert [limits.words(row) for row in (0, 2)] == [
         ["--account=u7", "--qos=q1"],
@@ -171,10 +176,49 @@ def test_quotas_of_groups_and_of_one_user_are_limits_of_accounts() -> None:
     jobs = some(queue=[1, 2, 2], group_id=[4, 4, 5], requested_processors=[1, 1, 1])
     quotas = "group:jobs=9; group=4:processors=6; group=5/group:jobs=2; queue=2/group:processors=7"
     limits = limits_of(jobs, read_quotas(quotas))
-    assert limits.of_account == {"g4": Limit(9, 6), "g5": Limit(2)}
-    assert limits.of_qos["q2"] == (Limit(), Limit(processors=7), 0)
+    assert limits.of_account == {"g4": {"jobs": 9, "processors": 6}, "g5": {"jobs": 2}}
+    assert limits.of_qos["q2"] == ({}, {"processors": 7}, 0)
     assert [*limits.account] == ["g4", "g4", "g5"]
     assert limits_of(jobs, read_quotas("user=1:jobs=3")).of_account == {}  # she has no job
+
+
+def test_limits_of_any_amount_are_of_what_slurm_tracks() -> None:
+    jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
+    jobs = jobs.with_columns(**{"licence.matlab": [2, 0, 1], "licence.fluent": [0, 3, 0]})
+    text = "all:licence.matlab=8+nodes=9; user:gpu=4; queue=1/user:mem=7+billing=5"
+    licences, quotas = licences_of(jobs, read_quotas(text))
+    assert licences == {"Licenses": "fluent:1000000,matlab:8"}
+    assert [words[2:] for words in asks_of(jobs, Cluster(64))] == [
+        ["-L", "matlab:2"],
+        ["-L", "fluent:3"],
+        ["-L", "matlab:1"],
+    ]
+    limits = limits_of(jobs, quotas)
+    assert limits.of_all == {"nodes": 9}
+    assert limits.of_account == {"u7": {"gpu": 4}, "u8": {"gpu": 4}}
+    assert limits.of_qos["q1"] == ({}, {"mem": 7, "billing": 5}, 0)
+    billed = Partition("p", (0,), billing="CPU=1,GRES/fpga=2,license/matlab=3")
+    assert limits.tracked([billed]) == ["gres/xgpu", "gres/xfpga", "license/matlab"]
+
+
+def test_shares_are_those_of_accounts_below_each_other() -> None:
+    jobs = some(user_id=[7, 7, 8], group_id=[1, 1, 2], requested_processors=[1, 1, 1])
+    shares = {7: 2, 9: 6, "physics": 3}
+    fair_share = FairShare(shares=shares, accounts={7: "physics", 8: "physics", "physics": "all"})
+    limits = limits_of(jobs, [], fair_share=fair_share)
+    assert [*limits.account] == ["u7", "u7", "u8"]
+    above = limits.above["u7"]
+    assert limits.above["u8"] == above
+    assert limits.above[above] not in limits.above
+    assert limits.shares["u7"] == 2 * limits.shares["u8"]
+    (idle,) = limits.idle  # user 9, beside the account of all
+    top = {name: share for name, share in limits.shares.items() if name not in limits.above}
+    assert top[idle] == 6 * min(top.values())
+    assert len(top) == 2
+    several = {"a@x": 1, "a@y": 1}
+    named = replace(jobs, header={"User": ["7 a"], "Group": ["1 x", "2 y"]})
+    with pytest.raises(HpcgymError, match="each user in one account"):
+        limits_of(named.with_columns(user_id=[7] * 3), [], fair_share=FairShare(shares=several))
 
 
 #: Jobs of partitions, groups and queues.
@@ -222,6 +266,36 @@ def test_a_limit_of_a_qos_stands_in_place_of_that_of_an_account() -> None:
         assert (hpcgym.simulate(jobs, rules).start != replayed.simulated.start).mean() > 0.1
 
 
+@needs_slurm
+def test_slurm_charges_what_is_billed() -> None:
+    """By the weights of the partition, to the account of the job and to those above it."""
+    table = {"submit_time": [0], "run_time": [300], "requested_time": [600], "core": [4]}
+    jobs = hpcgym.load_workload(pd.DataFrame(table | {"gpu": [2]}), processors=8)
+    jobs = jobs.with_columns(user_id=[7], group_id=[1], **{"licence.matlab": [3]})
+    shares = FairShare(shares={7: 1, 8: 3, "x": 1}, accounts={7: "x", 8: "x"}, formula="fair-tree")
+    partition = Partition("p", (0,), billing="CPU=1,GRES/gpu=16,license/matlab=2")
+    licences, quotas = licences_of(jobs, read_quotas("all:licence.matlab=3"))
+    limits = limits_of(jobs, quotas, fair_share=shares)
+    settings = {"PriorityType": "priority/multifactor", "PriorityWeightFairshare": "1000"}
+    machine = Cluster(groups=(NodeGroup("n", 1, {"core": 8, "gpu": 4}),), partitions=(partition,))
+    asks, every_s = asks_of(jobs, machine)[0], 30
+    with private_slurm(
+        nodes_of(machine), settings | licences, every_s, machine.partitions, limits=limits
+    ) as slurm:
+        slurm.begin(0)
+        slurm.advance(0)
+        slurm.submit("mine", ["-p", "p", *asks, *limits.words(0)], 600, 300)
+        slurm.advance(700)
+        lines = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=assoc").splitlines()
+        (line,) = (text for text in lines if "Account=u7 UserName= " in text)
+        (beside,) = (text for text in lines if "Account=a1 UserName= " in text)
+    billed_s = 300 * billed(jobs, partition.billing, greatest=False)[0]
+    used = float(line.partition("UsageRaw/Norm/Efctv=")[2].partition("/")[0])
+    assert used == pytest.approx(billed_s, rel=0.01)  # it halves in a week
+    assert "SharesRaw/Norm/Level/Factor=180180000/0.25/720720000/" in line
+    assert "SharesRaw/Norm/Level/Factor=540540000/0.75/720720000/" in beside
+
+
 # --- All of it together ---------------------------------------------------------------------------
 
 
@@ -249,7 +323,6 @@ def test_a_site_with_limits_and_a_window(tmp_path: Path) -> None:
 @needs_slurm
 @pytest.mark.filterwarnings("ignore:.*follow", "ignore:.*settings that", "ignore:.*its jobs ran")
 def test_priorities_of_qos_beside_age(tmp_path: Path) -> None:
-    """Slurm is driven by the file's formula then, which asks for QOS by the names of the log."""
     conf, qos = tmp_path / "site.conf", tmp_path / "qos.txt"
     conf.write_text(
         CONF.replace("PriorityWeightPartition=1000", "PriorityWeightAge=1000\nPriorityMaxAge=1-0")

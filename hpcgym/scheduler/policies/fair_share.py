@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import check_is_there, toml_file
+from hpcgym.scheduler.policies.features import names_of_jobs
 from hpcgym.units import WEEK_S, in_seconds
 from hpcgym.workload.amounts import amount_called, amount_problem
+from hpcgym.workload.model import Workload
 
 MOST_SECONDS = 2**53
 
@@ -224,6 +226,15 @@ class FairShare:
     def by_name(self) -> bool:
         """Whether users and accounts are known by names of the log."""
         return any(isinstance(name, str) and AT in name for name in (*self.shares, *self._listed))
+
+    def tree_of(self, parts: Sequence[Workload]) -> Tree:
+        """Return the accounts of the jobs of some workloads, one after the other."""
+        if self.by_name:
+            return self.tree_of_names([job for part in parts for job in names_of_jobs(part)])
+        columns = ("user_id", "group_id")
+        return self.tree(
+            *(np.concatenate([part.columns[name] for part in parts]) for name in columns)
+        )
 
     def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
         """Return the accounts of jobs with these users and groups, both (n_jobs,)."""
