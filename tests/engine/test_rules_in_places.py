@@ -233,7 +233,7 @@ GOES_ON = [
 
 
 @pytest.mark.parametrize(("place", "rules"), GOES_ON)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_simulation_goes_on_as_if_never_interrupted(
     place: str, rules: str, data: st.DataObject
