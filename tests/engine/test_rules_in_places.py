@@ -28,7 +28,7 @@ from quota_strategies import fitted
 from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same, assert_same_results, cells_of
 from share_strategies import BUSY_W, SlowOrder, accounts, heeded, order, watts_of, with_power
-from strategies import SLURM, cases, plans
+from strategies import SLURM, cases, plans, with_few_looks
 from submission_strategies import fitted as as_moved
 
 import hpcgym
@@ -278,12 +278,10 @@ def chosen(
     data: st.DataObject, which: set[str], rules: dict[str, Any], log: Workload
 ) -> dict[str, Any]:
     """The rules that go with what is in force, as both take them."""
-    if "slurm" in which:
-        rules = rules | {"backfill": data.draw(SLURM), "hold": None}
-    if "each second" in which:
-        rules = rules | {"backfill": data.draw(plans(1, 7)), "hold": None}
-    if which & {"slurm", "each second"} and "passes" in rules:
-        rules["passes"] = "per-timestamp"
+    if which & {"slurm", "second"}:
+        settings_drawn = data.draw(SLURM if "slurm" in which else plans(1, 7))
+        rules = rules | {"backfill": with_few_looks(settings_drawn, log), "hold": None}
+        rules |= {"passes": "per-timestamp"} if "passes" in rules else {}
     if "killed" in which:
         rules["correction"] = "kill"
     if which & {"quota", "stop", "places"}:
