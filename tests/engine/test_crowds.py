@@ -113,10 +113,12 @@ def test_many_stop_others(order: str, mode: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
-    "backfill",
-    ["slurm:bf_interval=30+bf_max_job_test=70", "slurm:bf_interval=11+bf_job_part_count_reserve=3"],
+    ("seed", "backfill"),
+    [
+        (0, "slurm:bf_interval=30+bf_max_job_test=70"),
+        (1, "slurm:bf_interval=11+bf_job_part_count_reserve=3"),
+    ],
 )
 def test_long_queues_of_slurm(seed: int, backfill: str) -> None:
     """More jobs wait than a block of the queue holds: those behind count too."""
