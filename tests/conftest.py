@@ -3,10 +3,12 @@
 ``scripts/test`` leaves out what is marked ``slow``; folders of which all is slow stand in ``SLOW``,
 and are not even imported then. ``scripts/test --all`` runs everything.
 
-How many cases a property test draws, it says itself; half as many where it is ``costly``
-(``drawing.py``), a third of that where slow tests are left out, and a tenth where hypothesis draws
-them. Its mark is ``drawn``. ``HPCGYM_EXAMPLES`` sets another number for all. They are the same in
-each run, so that no run fails by chance; ``--hypothesis-seed=N`` draws those of another seed.
+How many cases a property test draws at most, it says itself: ``scripts/test --all`` draws half of
+them, and a third where slow tests are left out, in which all of ``scripts/mutants.py`` are noticed.
+Where hypothesis draws them it is a tenth, and half of all that where a test is ``costly``
+(``drawing.py``). Its mark is ``drawn``. ``HPCGYM_EXAMPLES`` sets another number for all. They are
+the same in each run, so that no run fails by chance; ``--hypothesis-seed=N`` draws those of another
+seed.
 """
 
 import gc
@@ -82,7 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test) or hasattr(test, "is_seeded"):
             item.add_marker("drawn")
-    part = 3 if is_quick(config) else 10 if drawing.BY_HYPOTHESIS else 1
+    part = 3 if is_quick(config) else 10 if drawing.BY_HYPOTHESIS else 2
     # a test with parameters is several items
     for test in {id(test): test for item in items if (test := getattr(item, "obj", None))}.values():
         if is_hypothesis_test(test):

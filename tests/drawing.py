@@ -1,8 +1,8 @@
 """How property tests draw their cases: by numpy from a seed, or by hypothesis, which shrinks them.
 
 Tests import the names of hypothesis from here. hypothesis itself takes most of the time of a test:
-``scripts/test --all`` lets it draw a tenth of the cases, with ``HPCGYM_HYPOTHESIS=1``, after numpy
-has drawn all of them.
+``scripts/test --all`` lets it draw some of the cases, with ``HPCGYM_HYPOTHESIS=1``, after numpy has
+drawn its own.
 """
 
 from __future__ import annotations

@@ -88,12 +88,14 @@ def mistakes_of(
     """
 
     @pytest.mark.parametrize(("given", "message"), mistakes_in(names["__file__"]))
-    def test_mistakes(
-        given: str, message: str, tmp_path: Path, request: pytest.FixtureRequest
-    ) -> None:
-        there = {"tmp_path": tmp_path, "written": partial(written, tmp_path)}
-        named = (name for name in fixtures if re.search(rf"\b{name}\b", given))
-        there |= {name: request.getfixturevalue(name) for name in named}
+    def test_mistakes(given: str, message: str, request: pytest.FixtureRequest) -> None:
+        there = {
+            name: request.getfixturevalue(name)
+            for name in (*fixtures, "tmp_path")
+            if re.search(rf"\b{name}\b", given)
+        }
+        if "written(" in given:
+            there["written"] = partial(written, request.getfixturevalue("tmp_path"))
         is_told(given, {**names, **there}, message, errors)
 
     return test_mistakes

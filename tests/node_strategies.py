@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from drawing import strategies as st
-from strategies import BACKFILL, GAPS, POLICY, REQUESTS, holds, holds_back, predictions
+from strategies import (
+    BACKFILL,
+    GAPS,
+    POLICY,
+    REQUESTS,
+    holds,
+    holds_back,
+    predictions,
+    with_few_looks,
+)
 
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import ANY_NUMBER
@@ -99,7 +108,7 @@ def workloads_for(
 def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """The words that describe a scheduler, as ``simulate_nodes`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
-    backfill = draw(st.sampled_from((*BACKFILL, "conservative")))
+    backfill = with_few_looks(draw(st.sampled_from((*BACKFILL, "conservative"))), workload)
     corrections = ["requested", "incremental", "recursive-doubling", "kill"]
     orders = POLICY.filter(lambda order: isinstance(order, str) or any(order))
     return {

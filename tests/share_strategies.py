@@ -8,7 +8,7 @@ from typing import Any
 
 from drawing import assume
 from drawing import strategies as st
-from strategies import DEPTHS, predictions, workloads
+from strategies import DEPTHS, predictions, with_few_looks, workloads
 
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.shares import DIGITS, AccountTree, ByUsage
@@ -114,6 +114,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
         "threshold": draw(st.sampled_from([None, None, 0, 5, 2000])),
         "passes": draw(st.sampled_from(passes)),
     }
+    rules["backfill"] = with_few_looks(backfill, workload)
     ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
     return workload, heeded(ours), rules | {"policy": first[1], "backfill_order": second[1]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from drawing import strategies as st
@@ -146,10 +147,29 @@ AT_EVENTS = st.builds(
 )
 SLURM = st.one_of(PLANS, PLANS, OF_USERS, AT_EVENTS)
 
+
+def with_few_looks(backfill: str, workload: Workload) -> str:
+    """Settings of Slurm with which it looks at the queue some hundred times at most.
+
+    The reference takes some milliseconds for each look. Where jobs run for hours one every 30 s
+    says no more than one every half an hour.
+    """
+    least = int(workload.run_time.sum()) // 200
+    every = next((seconds for seconds in INTERVALS if seconds >= least), INTERVALS[-1])
+    if backfill.startswith("slurm") and "bf_interval" not in backfill:
+        backfill = f"slurm:bf_interval=30{backfill.removeprefix('slurm').replace(':', '+')}"
+    return re.sub(
+        r"(bf|sched)_interval=(\d+)",
+        lambda found: f"{found[1]}_interval={max(int(found[2]), every)}",
+        backfill,
+    )
+
+
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)
-#: A multiple of each bf_interval and sched_interval of these.
+#: A multiple of each bf_interval and sched_interval of these, and some that divide it.
 EVERY_INTERVAL = 12_600
+INTERVALS = (1, 30, 60, 300, 700, 1400, 3150, 6300, EVERY_INTERVAL)
 BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")
 
 
@@ -157,7 +177,7 @@ BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")
 def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """The words that describe a scheduler, as ``simulate_pool`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
-    backfill = draw(st.sampled_from(BACKFILL))
+    backfill = with_few_looks(draw(st.sampled_from(BACKFILL)), workload)
     slurm = backfill.startswith("slurm")
     passes = ["per-timestamp"] if slurm else ["per-timestamp", "per-event"]
     return {

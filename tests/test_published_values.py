@@ -126,7 +126,7 @@ def test_kth_sp2(
     assert metrics["max_response_s"] == max_response_s
 
 
-@pytest.mark.parametrize("row", [0, 5, 8])
+@pytest.mark.parametrize("row", [5, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_reference_has_them_too(kth_sp2: Workload, row: int) -> None:
     rules, (mean_bsld, max_bsld, _, mean_response_s, _) = KTH_SP2[row]
     metrics = simulated(kth_sp2, rules, "per-event", engine="reference").metrics

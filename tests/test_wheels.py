@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,15 @@ def printed(*command: object, **more: str) -> str:
     return run.stdout
 
 
-def wheel_in(folder: Path, **more: str) -> Path:
-    """A wheel of this tree, built in a folder."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of this tree, as on a machine without compiler: the build takes zig, which PyPI has.
+
+    Where zig is not installed, the compiler of this machine makes it.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    no_compiler = {"PATH": without_compiler(folder / "programs")}
+    more = no_compiler if find_spec("ziglang") else {}
     copy = folder / "copy"
     copy.mkdir()
     for name in ("hpcgym", "agents", "baselines", "benchmarks", "native"):
@@ -41,8 +49,8 @@ def wheel_in(folder: Path, **more: str) -> Path:
         shutil.copy(ROOT / name, copy)
     build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
     printed(*build, "--wheel-dir", folder, copy, **more)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 def installed(wheel: Path, folder: Path) -> Path:
@@ -66,9 +74,8 @@ def without_compiler(folder: Path) -> str:
     return str(folder)
 
 
-def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -> None:
+def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
     """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
-    wheel = wheel_in(tmp_path)
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     system = re.sub(r"[-.]", "_", sysconfig.get_platform())
     assert wheel.name == f"hpcgym-{hpcgym.__version__}-{python}-{python}-{system}.whl"
@@ -92,13 +99,11 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
     assert of_wheel == printed(sys.executable, "-c", SIMULATES)
 
 
-def test_zig_makes_the_same_schedules(tmp_path: Path) -> None:
-    """As on a machine without compiler: the build takes zig, which PyPI has."""
+def test_zig_makes_the_same_schedules(wheel: Path, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
-    compilers = {"PATH": without_compiler(tmp_path / "programs")}
-    with zipfile.ZipFile(wheel_in(tmp_path, **compilers)) as wheel:
-        (name,) = (name for name in wheel.namelist() if re.match(r"hpcgym/_engine.*\.so", name))
-        engine = wheel.extract(name, tmp_path / "wheel")
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = (name for name in files.namelist() if re.match(r"hpcgym/_engine.*\.so", name))
+        engine = files.extract(name, tmp_path)
     signature = (ROOT / "scripts" / "guard", "signature")
     here = {"HPCGYM_VENV": sys.prefix}
     hook = str(ROOT / "scripts" / "instead")

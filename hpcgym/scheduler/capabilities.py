@@ -1,7 +1,8 @@
 """Which features and machines go together: the one table of those that do not, and why.
 
-:func:`check` raises an error with the reason for each pair of :data:`REASONS`; :func:`table` is the
-table in the docs. A refusal that depends on a value, not on a feature, stands where the value is
+Some cannot, by what they mean (:data:`REASONS`), and for some there is no code (:data:`NOT_BUILT`).
+:func:`check` raises an error with the reason for each pair of them; :func:`table` is the table in
+the docs. A refusal that depends on a value, not on a feature, stands where the value is
 read.
 """
 
@@ -62,19 +63,12 @@ FEATURES = {
 }
 
 
-#: What does not go together, and why: a row for each reason. None of the things before the bar goes
-#: with any of those after it.
+#: What does not go together by what it means, and why: a row for each reason. None of the things
+#: before the bar goes with any of those after it.
 REASONS = {
     # plans of reservations
-    "conservative | whole nodes": "a reservation would have to hold under limits to come",
-    "conservative | look-ahead": (
-        "the futures that it looks at begin with jobs that run and wait, not with reservations"
-    ),
     "conservative | quota, preemption": (
         "reservations that are kept would be of jobs that may not start, or be broken"
-    ),
-    "depth, slurm | whole nodes": (
-        "only the first waiting job has a reservation there, as by 'easy'"
     ),
     "depth, slurm, maintenance | shared nodes": (
         "a job that starts beside another moves its end, and may move it past a reservation or"
@@ -83,21 +77,56 @@ REASONS = {
     "conservative, depth, slurm | job selection": (
         "the agent names one job after the other, and that one alone has a reservation"
     ),
-    "conservative, depth, slurm, maintenance, preemption | environments by rule": (
+    "conservative, depth, slurm | environments by rule": (
         "there jobs start around one reservation at most, and a plan of several would choose"
         " them, not the agent"
     ),
     "hold | conservative": (
         "reservations are kept, and what a job holds back becomes less as it waits"
     ),
-    "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
     "hold | preemption": "others would be stopped for processors that are to stay free",
-    # passes for each event
+    "hold | shared nodes": "a job that starts beside another takes no free node",
+    "minutes | whole nodes, shared nodes": (
+        "a lower level, or a job beside it, makes a job longer than it asked for, and what it still"
+        " may use is not known as it starts"
+    ),
     "per-event | slurm": "Slurm has one pass for all that happens in a second",
+    # who orders the queue
+    "function | environments": "there the agent orders the queue, or chooses the jobs that start",
+    "dispatcher | look-ahead": "there weights order the queue",
+    # what is not known
+    "failures | pool": "its processors are no nodes; cluster= says which machine",
+    "dependencies | extract": (
+        "its jobs may follow jobs that ended before it begins, and it does not tell when"
+    ),
+    "shutdown | extract": "which processors were off at its beginning is not known",
+    "extract | shared nodes": (
+        "how much of a job is left at its beginning depends on the jobs that ran beside it"
+        " before; leave the extract out (--from)"
+    ),
+}
+#: What could go together but is not built, and what is missing. Rows are as above.
+NOT_BUILT = {
+    # plans of reservations
+    "conservative, depth, slurm | whole nodes": (
+        "only the first waiting job has a reservation there, as by 'easy', and others would have"
+        " to hold under limits to come"
+    ),
+    "conservative | look-ahead": (
+        "the futures that it looks at begin with jobs that run and wait, not with reservations"
+    ),
+    "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
+    "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
+    "maintenance, preemption | environments by rule": (
+        "there jobs start around one reservation at most, no window is seen, and nobody is stopped"
+    ),
+    # passes for each event
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",
     "per-event | shutdown": "processors would be awaited in the middle of a time",
     # what is asked of Python, or learned
-    "last runs | shared nodes": "how long a job runs depends on the jobs beside it",
+    "last runs | shared nodes": (
+        "how long a job runs depends on the jobs beside it, and is not remembered"
+    ),
     "predictor | environments, batches, look-ahead": (
         "no Python runs inside; 'ave2' or 'e-loss' are compiled"
     ),
@@ -105,24 +134,20 @@ REASONS = {
         "it is asked when the log submits a job; jobs that come after others have ended are"
         " known only in the pass"
     ),
-    "function | environments": "there the agent orders the queue, or chooses the jobs that start",
-    "dispatcher | batches, look-ahead": "there weights order the queue",
+    "dispatcher | batches": "no Python runs inside; there weights order the queue",
     "dispatcher | shared nodes": "it is not told which jobs may run side by side",
     "dispatch time | whole nodes": (
         "while it computes, limits and switched nodes may come to allow other jobs"
     ),
     # machines
-    "failures | pool": "its processors are no nodes; cluster= says which machine",
-    "preemption | whole nodes": "power and energy, too, decide there what is free",
     "maintenance | whole nodes": "nothing says what closed nodes draw, or whether they are off",
     "whole nodes | shared nodes": (
         "powers are of nodes with one job each, and nodes that jobs share stay on"
     ),
-    "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
     "failures | whole nodes": (
         "these are switched, and a repair would switch one that limits keep off"
     ),
-    "failures | shared nodes": "no speedup tells how jobs beside a lost job go on",
+    "failures | shared nodes": "nothing tells how jobs beside a lost job go on",
     "partitions | whole nodes": (
         "there any job may have any node, and a cap switches off the first nodes, whatever"
         " their partition; give a machine file without [[partition]], with the [group.power] of"
@@ -131,15 +156,13 @@ REASONS = {
     "partitions | shared nodes": (
         "any job may be beside any other there, and partitions keep some apart"
     ),
-    "hold | shared nodes": "a job that starts beside another takes no free node",
-    "minutes | whole nodes, shared nodes": (
-        "a lower level, or a job beside it, makes a job longer than it asked for, and what it still"
-        " may use is not known as it starts"
+    "extract | environments under limits": (
+        "they begin with an empty machine; leave the extract out (--from), and give the whole"
+        " trace, or one of its weeks (--week)"
     ),
     # jobs that are stopped
-    "preemption | shared nodes": (
-        "a job that stops others for their parts of nodes would slow down those that stay"
-    ),
+    "preemption | whole nodes": "power and energy, too, decide there what is free",
+    "preemption | shared nodes": "nobody is stopped there, for parts of nodes or for whole ones",
     "preemption | look-ahead": (
         "in a drained queue run times are guesses, and so are the jobs that would be stopped"
     ),
@@ -149,26 +172,20 @@ REASONS = {
     "preemption | shutdown": (
         "a job whose processors are being switched on does not run yet, and cannot be stopped"
     ),
-    # jobs that run or wait at the beginning
-    "dependencies | extract": (
-        "its jobs may follow jobs that ended before it begins, and it does not tell when"
-    ),
-    "shutdown | extract": "which processors were off at its beginning is not known",
-    "extract | environments under limits": (
-        "they begin with an empty machine; leave the extract out (--from), and give the whole"
-        " trace, or one of its weeks (--week)"
-    ),
-    "extract | shared nodes": (
-        "how much of a job is left at its beginning depends on the jobs that ran beside it"
-        " before; leave the extract out (--from)"
-    ),
 }
+
+
+def pairs_of(rows: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Return each pair of some rows, and why it does not go together."""
+    return {
+        pair: why
+        for row, why in rows.items()
+        for pair in itertools.product(*(names.split(", ") for names in row.split(" | ")))
+    }
+
+
 #: Each pair that does not go together, and why.
-APART: dict[tuple[str, ...], str] = {
-    pair: why
-    for row, why in REASONS.items()
-    for pair in itertools.product(*(names.split(", ") for names in row.split(" | ")))
-}
+APART = pairs_of(REASONS | {row: f"not built: {why}" for row, why in NOT_BUILT.items()})
 
 
 def check(*things: str, words: Mapping[str, str] | None = None) -> None:
@@ -189,10 +206,13 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
 
 def table() -> str:
     """Return what does not go together as a table in Markdown, a row for each thing."""
-    lines = ["| what | not with |", "|---|---|"]
+    words = PLACES | FEATURES
+    lines = ["| what | not with | not built with |", "|---|---|---|"]
     for thing in (*FEATURES, "failures", "whole nodes"):
-        others = [b if a == thing else a for a, b in APART if thing in (a, b)]
-        if others:
-            named = dict.fromkeys(PLACES.get(other) or FEATURES[other] for other in others)
-            lines.append(f"| {PLACES.get(thing) or FEATURES[thing]} | {'; '.join(named)} |")
+        cells = [
+            "; ".join(words[b if a == thing else a] for a, b in pairs_of(rows) if thing in (a, b))
+            for rows in (REASONS, NOT_BUILT)
+        ]
+        if any(cells):
+            lines.append(f"| {' | '.join((words[thing], *cells))} |")
     return "\n".join(lines)

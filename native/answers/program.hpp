@@ -247,9 +247,9 @@ class Program {
     return level.values;
   }
   void push(i64 code, double number_, const Look& look, Level& top) const {
-    const auto which = static_cast<std::size_t>(number_);
     const auto all = [&](double value) { top.is_same = true, top.same = value; };
-    if (code == number) return all(number_);
+    if (code == number) return all(number_);  // which may be below 0
+    const auto which = static_cast<std::size_t>(number_);
     if (code == of_pass) return all(shared_[which]);
     if (code == in_use) return all(look.now.in_use(told_->columns[which]));
     if (code == weight) return all(which < look.weights.size() ? look.weights[which] : 0.0);

@@ -335,7 +335,7 @@ def test_queues_are_drawn_from_zero_up() -> None:
 SMALL = Machine(
     "eurora",
     "eurora:days={days},load=2,seed={seed}",
-    0.05,
+    0.02,
     3,
     ("W", "D"),
     ("prb", "easy", "cph-3", "pcp20"),
@@ -365,7 +365,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text()
     for heading in ("Slowdown (Remediani 2017", "Time (Galleguillos", "Models of the same"):
         assert heading in text
-    assert "`eurora:days=0.05,load=2,seed=1 to 3`" in text
+    assert "`eurora:days=0.02,load=2,seed=1 to 3`" in text
     for picture in ("slowdown", "queue", "wait", "means", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text

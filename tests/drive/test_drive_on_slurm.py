@@ -161,8 +161,14 @@ def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
 
 
 @needs_slurm
-@pytest.mark.parametrize("policy", ["saf", {"processors": -1.0, "wait": 0.01}, "wfp3"])
-@pytest.mark.parametrize("backfill", ["none", "until-shadow"])
+@pytest.mark.parametrize(
+    ("backfill", "policy"),
+    [
+        ("until-shadow", "saf"),
+        pytest.param("none", {"processors": -1.0, "wait": 0.01}, marks=pytest.mark.slow),
+        pytest.param("until-shadow", "wfp3", marks=pytest.mark.slow),
+    ],
+)
 def test_on_the_virtual_clock_slurm_does_what_the_simulator_does(
     backfill: str, policy: object
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -46,7 +47,7 @@ def crowd_on_a_pool(seed: int, jobs: int, processors: int) -> Workload:
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(st.data(), SEEDS)
 def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
     """Hundreds of queued and of running jobs: the ordered lists split and join their blocks."""
@@ -94,8 +95,10 @@ def test_more_jobs_than_processors_run_while_some_end(backfill: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ["fcfs", "sqf", "spf", "wfp3"])
-@pytest.mark.parametrize("mode", ["requeue", "suspend"])
+@pytest.mark.parametrize(
+    ("order", "mode"),
+    [("fcfs", "requeue"), ("sqf", "suspend"), ("spf", "requeue"), ("wfp3", "suspend")],
+)
 def test_many_stop_others(order: str, mode: str) -> None:
     """Many run and wait: the lists have several blocks, and the log is made longer."""
     rows = [(0, 150 + row, 1 + row % 3, 11) for row in range(300)]
@@ -110,10 +113,12 @@ def test_many_stop_others(order: str, mode: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
-    "backfill",
-    ["slurm:bf_interval=30+bf_max_job_test=70", "slurm:bf_interval=11+bf_job_part_count_reserve=3"],
+    ("seed", "backfill"),
+    [
+        (0, "slurm:bf_interval=30+bf_max_job_test=70"),
+        (1, "slurm:bf_interval=11+bf_job_part_count_reserve=3"),
+    ],
 )
 def test_long_queues_of_slurm(seed: int, backfill: str) -> None:
     """More jobs wait than a block of the queue holds: those behind count too."""
@@ -289,15 +294,22 @@ def test_random_nodes_differ_by_seed() -> None:
 # --- Many of a kind in one second -----------------------------------------------------------------
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """Return the least processor time of nine calls, after one that does not count."""
-    work()
-    times = []
-    for _ in range(9):
-        began = time.process_time()
-        work()
-        times.append(time.process_time() - began)
-    return min(times)
+def takes_at_most(times: float, work: Callable[[], Any], other: Callable[[], Any]) -> bool:
+    """Whether work takes at most so many times the processor time of other work.
+
+    Least times of up to nine calls each are compared, after two that do not count: beside other
+    work one may be cut short.
+    """
+    least = [math.inf, math.inf]
+    for turn in range(10):
+        for place, each in enumerate((work, other)):
+            began = time.process_time()
+            each()
+            if turn:
+                least[place] = min(least[place], time.process_time() - began)
+        if turn and least[0] < times * least[1]:
+            return True
+    return False
 
 
 N = 40_000
@@ -312,8 +324,8 @@ APART = np.arange(1, N + 1)
 def test_equal_jobs_take_no_longer_than_others(name: str) -> None:
     """A search through all of one key took fifty times as long."""
     equal, apart = (few_jobs(1000, ONCE, ONE, ONE, requested) for requested in (ONE, APART))
-    slow = seconds(lambda: hpcgym.simulate(equal, name))
-    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, name))
+    run = partial(hpcgym.simulate, scheduler=name)
+    assert takes_at_most(5, partial(run, equal), partial(run, apart))
 
 
 @pytest.mark.parametrize(
@@ -326,19 +338,18 @@ def test_ends_in_one_second_take_no_longer_than_others(rules: dict[str, Any]) ->
     columns = {"job_number": APART, "preceding_job": follows, "think_time": ONCE}
     equal = few_jobs(N, ONCE, ONE, ONE, **columns)
     apart = few_jobs(N, APART, ONE, ONE, **columns)
-    slow = seconds(lambda: hpcgym.simulate(equal, **rules))
-    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, **rules))
+    simulate = partial(hpcgym.simulate, **rules)
+    assert takes_at_most(5, partial(simulate, equal), partial(simulate, apart))
 
 
 def test_predictions_that_expire_in_one_second_take_no_longer_than_others() -> None:
     """Half of the jobs end then, and stand before those whose predictions expire."""
     run = np.where(APART % 2 == 0, 10, 100)
     predicted = np.full(N, 10)
-    rules: dict[str, Any] = {"estimate": predicted, "correction": "incremental"}
     equal = few_jobs(N, ONCE, run, ONE, np.full(N, 1000))
     apart = few_jobs(N, APART, run, ONE, np.full(N, 1000))
-    slow = seconds(lambda: hpcgym.simulate(equal, **rules))
-    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, **rules))
+    simulate = partial(hpcgym.simulate, estimate=predicted, correction="incremental")
+    assert takes_at_most(5, partial(simulate, equal), partial(simulate, apart))
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative"])
@@ -346,9 +357,9 @@ def test_time_is_linear_in_the_number_of_windows(backfill: str) -> None:
     """Four times as many took 28 times as long, as each pass planned around all of them."""
     workload = load_workload("lublin:jobs=200,processors=64,seed=1")
 
-    def with_windows(n: int) -> float:
+    def with_windows(n: int) -> Callable[[], Any]:
         windows = ";".join(f"{2000 * k + 1}/{2000 * k + 2}" for k in range(n))
         rules = hpcgym.Scheduler(backfill=backfill, maintenance=windows)
-        return seconds(lambda: hpcgym.simulate(workload, rules))
+        return partial(hpcgym.simulate, workload, rules)
 
-    assert with_windows(4000) < 8 * with_windows(1000)
+    assert takes_at_most(8, with_windows(4000), with_windows(1000))

@@ -10,7 +10,7 @@ from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from other_futures import altered
-from strategies import SLURM, WEIGHTS, cases
+from strategies import SLURM, WEIGHTS, cases, with_few_looks
 from submission_strategies import chains, fitted
 
 from hpcgym import load_workload, simulate
@@ -49,7 +49,8 @@ def test_it_is_that_of_the_reference(
     workload, rules = case
     del rules["policy"]
     if slurm:
-        rules |= {"backfill": backfill, "passes": "per-timestamp", "hold": None}
+        settings_of_slurm = with_few_looks(backfill, workload)
+        rules |= {"backfill": settings_of_slurm, "passes": "per-timestamp", "hold": None}
     assume(not rules["backfill"].startswith("conservative"))
     assert_as_the_reference(workload, rules, portfolio, estimate, tau)
 

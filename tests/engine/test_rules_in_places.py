@@ -28,7 +28,7 @@ from quota_strategies import fitted
 from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same, assert_same_results, cells_of
 from share_strategies import BUSY_W, SlowOrder, accounts, heeded, order, watts_of, with_power
-from strategies import SLURM, cases, plans
+from strategies import SLURM, cases, plans, with_few_looks
 from submission_strategies import fitted as as_moved
 
 import hpcgym
@@ -248,7 +248,7 @@ GOES_ON = [
 
 
 @pytest.mark.parametrize(("place", "rules"), GOES_ON)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_simulation_goes_on_as_if_never_interrupted(
     place: str, rules: str, data: st.DataObject
@@ -293,14 +293,12 @@ def chosen(
     data: st.DataObject, which: set[str], rules: dict[str, Any], log: Workload
 ) -> dict[str, Any]:
     """The rules that go with what is in force, as both take them."""
-    if "slurm" in which:
-        rules = rules | {"backfill": data.draw(SLURM), "hold": None}
-        if "minutes" in which:
+    if which & {"slurm", "second"}:
+        settings_drawn = data.draw(SLURM if "slurm" in which else plans(1, 7))
+        rules = rules | {"backfill": with_few_looks(settings_drawn, log), "hold": None}
+        rules |= {"passes": "per-timestamp"} if "passes" in rules else {}
+        if which >= {"slurm", "minutes"}:
             rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 1, 1, 7, 60, 300]))}"
-    if "each second" in which:
-        rules = rules | {"backfill": data.draw(plans(1, 7)), "hold": None}
-    if which & {"slurm", "each second"} and "passes" in rules:
-        rules["passes"] = "per-timestamp"
     if "killed" in which:
         rules["correction"] = "kill"
     if which & {"quota", "minutes", "stop", "places"}:

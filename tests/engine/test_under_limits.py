@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,15 @@ RESTRICTIONS = st.sampled_from(
 LEARNED: tuple[Any, ...] = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
 
 
-@pytest.mark.parametrize("what", WHAT)
-@pytest.mark.parametrize("kinds", KINDS)
+def marks(kinds: str, what: str) -> list[pytest.MarkDecorator]:
+    """Two things beside limits are slow, but where limits are of both kinds."""
+    return [pytest.mark.slow] * (" " in what and kinds != "both")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "what"),
+    [pytest.param(*case, marks=marks(*case)) for case in itertools.product(KINDS, WHAT)],
+)
 @settings(max_examples=60)
 @given(data=st.data())
 def test_schedules_are_the_slow_simulators(kinds: str, what: str, data: st.DataObject) -> None:
@@ -119,7 +126,7 @@ def check_same(result: Result, slow: LimitedSimulation) -> None:
     assert result.backfilled.tolist() == [job.backfilled for job in jobs]
     assert result.allocation is not None
     first, node, _ = result.allocation
-    for job, (begin, end) in enumerate(pairwise(first)):
+    for job, (begin, end) in enumerate(itertools.pairwise(first)):
         assert node[begin:end].tolist() == list(jobs[job].cells)
     intervals = sorted((n, CODES[state], begin, end) for n, state, begin, end in slow.intervals)
     states = result.node_states

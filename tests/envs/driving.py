@@ -507,6 +507,8 @@ def assert_same(ours: Any, other: Any, where: str = "", rtol: float = 0.0) -> No
     else:
         a, b = np.asarray(ours), np.asarray(other)
         assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
+        if a.shape == b.shape and a.tobytes() == b.tobytes():
+            return  # at a hundredth of the time of what follows
         if rtol:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=0, err_msg=where)
         else:

@@ -366,16 +366,15 @@ def test_controls_that_limit_nothing(name: str, place: str) -> None:
     assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] * (case[1] not in ("pool", "nodes", "limits")))
-        for case in CASES
-    ],
-)
-def test_it_shows_itself(name: str, place: str) -> None:
-    pytest.importorskip("matplotlib", reason="frames need matplotlib")
-    text, picture = (single(name, place, render_mode=mode) for mode in ("ansi", "rgb_array"))
+def mostly_slow(cases: list[tuple[str, str]]) -> list[Any]:
+    """Return cases, of which those at three places are quick."""
+    slow = [[pytest.mark.slow] * (place not in ("pool", "nodes", "limits")) for _, place in cases]
+    return [pytest.param(*case, marks=marks) for case, marks in zip(cases, slow, strict=True)]
+
+
+@pytest.mark.parametrize(("name", "place"), mostly_slow(CASES))
+def test_it_tells_of_itself(name: str, place: str) -> None:
+    text = single(name, place, render_mode="ansi")
     acts = visible_acts(text, 0)
 
     def look(number: int, observation: Any, info: dict[str, Any]) -> Any:
@@ -388,7 +387,19 @@ def test_it_shows_itself(name: str, place: str) -> None:
 
     last = play(text, look, seed=1)[-1]
     assert not last.terminated or place in AROUND or "0 queued, " in text.render()
-    frames = []
+
+
+#: A picture takes long: one environment at each place draws.
+DRAWN = {place: name for name, place in reversed(CASES)}
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), mostly_slow([case for case in CASES if DRAWN[case[1]] == case[0]])
+)
+def test_it_draws_itself(name: str, place: str) -> None:
+    pytest.importorskip("matplotlib", reason="frames need matplotlib")
+    picture = single(name, place, render_mode="rgb_array")
+    acts, frames = visible_acts(picture, 0), []
     for steps in (0, 2):
         play(picture, acts, seed=1, most=steps)
         frames.append(picture.render())

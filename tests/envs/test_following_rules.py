@@ -257,7 +257,7 @@ def test_so_they_are_on_a_real_log(kth: Workload, policy: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["fcfs", "sjf", "saf", "wfp3"])
+@pytest.mark.parametrize("policy", ["saf", "wfp3"])
 def test_so_they_are_on_all_of_it(kth: Workload, policy: str) -> None:
     """Several hundred jobs wait at times."""
     assert assert_exact(kth, policy, 512) > 5000

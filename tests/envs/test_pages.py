@@ -195,6 +195,7 @@ def test_keys_of_info(name: str) -> None:
     if name not in ("JobSelection", "Backfill", "CoSchedule"):
         del rows["action_mask"]
     more: dict[str, Any] = {"paid": "end"} if name in (*NAMES, *FOLLOWING) else {}
+    more |= {} if name == "CoSchedule" else {"workload": BUSY}
     env = PAGES[name](jobs=10, **more)
     always = {key for key, (when, *_) in rows.items() if "at the end" not in when}
     _, info = env.reset(seed=0)

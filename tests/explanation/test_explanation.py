@@ -208,7 +208,7 @@ def _explained(workload: Workload, rules: dict[str, Any], pick: int) -> Any:
     return result, job, hpcgym.explain(result, job)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(cases(25), st.integers(0, 100))
 def test_what_is_told_of_passes(case: tuple[Workload, dict[str, Any]], pick: int) -> None:
     """All of the wait has a reason; reservations are those of the schedule; heads do wait."""
@@ -366,7 +366,7 @@ def _numbered(workload: Workload) -> Workload:
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), cases(25), QUEUES, st.integers(0, 100))
 def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: int) -> None:
     workload, rules = _numbered(with_queues(case[0], queues)), case[1]
@@ -398,7 +398,7 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
         assert int(result.start[job]) - alone[job - (number < job)].start == delay
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), cases(20), QUEUES, st.integers(0, 100))
 def test_jobs_that_are_refused_at_first(
     data: Any, case: tuple[Workload, Any], queues: list[int], pick: int
@@ -475,7 +475,7 @@ def result_times(result: Any) -> list[int]:
     return times
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.data(),
     st.one_of(node_cases(15), partitioned_cases()),

@@ -33,15 +33,16 @@ def replayed(backfill: str, cluster: str | None = None) -> Replay:
 @needs_slurm
 @pytest.mark.parametrize("backfill", ["none", "until-shadow"])
 def test_slurm_does_on_one_node_what_the_rule_says(backfill: str) -> None:
-    """Twice the same, but for a second now and then: its threads race."""
-    first, second = replayed(backfill), replayed(backfill)
-    for replayed_once in (first, second):
-        facts = facts_of(replayed_once)
-        assert facts["close_starts"] == 1, facts
-        assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
-        assert replayed_once.replayed.replayed_on.startswith("Slurm ")
-    assert abs(first.replayed.start - second.replayed.start).max() <= 2
-    assert first.replayed.backfilled.any() == (backfill != "none")
+    """Each time, but for a second now and then: its threads race."""
+    once = replayed(backfill)
+    facts = facts_of(once)
+    assert facts["close_starts"] == 1, facts
+    assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
+    assert once.replayed.replayed_on.startswith("Slurm ")
+    assert once.replayed.backfilled.any() == (backfill != "none")
+    if once.replayed.backfilled.any():
+        again = replayed(backfill).replayed
+        assert abs(once.replayed.start - again.start).max() <= 2
 
 
 @needs_slurm
@@ -80,7 +81,7 @@ def test_slurm_takes_nodes_by_number_as_first_fit_does() -> None:
 
 
 @needs_slurm
-@pytest.mark.parametrize(("signal", "times"), [("SIGKILL", 30), ("SIGINT", 3), ("SIGTERM", 3)])
+@pytest.mark.parametrize(("signal", "times"), [("SIGKILL", 10), ("SIGINT", 3), ("SIGTERM", 3)])
 def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_path: Path) -> None:
     """No process, no port that listens, no folder, which the shared memory is in."""
     done = subprocess.run(

@@ -97,8 +97,10 @@ CROWD = crowd()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
-@pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
+@pytest.mark.parametrize(
+    ("policy", "order", "passes"),
+    [("saf", "sjbf", "per-timestamp"), ("lexp", "spf", "per-event")],
+)
 @pytest.mark.parametrize("estimate", [*FORMULAS, "python", "e-loss"])
 def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
     estimate: str, policy: str, order: str, passes: str

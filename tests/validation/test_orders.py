@@ -144,7 +144,7 @@ def told_cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     }
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(told_cases())
 def test_each_start_follows_where_the_order_is_told(case: tuple[Workload, dict[str, Any]]) -> None:
     """No job can start at another event, all others as they do.

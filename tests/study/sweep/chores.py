@@ -12,6 +12,7 @@ from typing import Any
 from hpcgym.study import run_tasks
 
 TROUBLE = 3  # the number that some functions do not like
+HURRY = False  # no task sleeps then
 
 
 def square(task: dict[str, Any]) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def square(task: dict[str, Any]) -> dict[str, Any]:
     if "log" in task:
         with open(task["log"], "a") as file:
             file.write(f"{task['x']}\n")
-    time.sleep(task.get("sleep_s", 0))
+    time.sleep(0 if HURRY else task.get("sleep_s", 0))
     return {"square": task["x"] ** 2, "third": task["x"] / 3}
 
 

@@ -130,9 +130,9 @@ def test_few_chunks_are_on_their_way_at_a_time(tmp_path: Path) -> None:
             return future
 
     with Watched(2) as executor:
-        run_tasks(chores.square, numbers(300, sleep_s=0.001), tmp_path, executor, chunk=1)
+        run_tasks(chores.square, numbers(100, sleep_s=0.001), tmp_path, executor, chunk=1)
         assert 0 < executor.most <= 4
-    assert sorted(done_in(tmp_path)) == list(range(300))
+    assert sorted(done_in(tmp_path)) == list(range(100))
 
 
 def test_a_worker_hands_back_what_it_has_no_time_for(
@@ -195,17 +195,18 @@ def test_a_result_that_cannot_be_kept_is_a_failure(result: Any, tmp_path: Path) 
 
 def test_only_tasks_that_kill_their_workers_fail(tmp_path: Path) -> None:
     """Not those that were on their way at the same time, though none is tried again here."""
-    tasks = [{"x": x, "dies": True} if x in (3, 7) else {"x": x, "sleep_s": 0.1} for x in range(16)]
+    sleeping, dying = {"sleep_s": 0.05}, {"dies": True}
+    tasks = [{"x": x, **(dying if x in (3, 7) else sleeping)} for x in range(12)]
     summary = run_tasks(
         chores.die_sometimes, tasks, tmp_path, "processes", workers=2, chunk=1, retries=0
     )
-    assert (summary.done, summary.failed) == (14, 2)
+    assert (summary.done, summary.failed) == (10, 2)
     failures = read_failures(tmp_path)
     assert sorted(failure["task"]["x"] for failure in failures) == [3, 7]
     for failure in failures:
         assert failure["attempts"] == 1
         assert "its worker died: BrokenProcessPool" in failure["error"]
-    assert sorted(done_in(tmp_path)) == [x for x in range(16) if x not in (3, 7)]
+    assert sorted(done_in(tmp_path)) == [x for x in range(12) if x not in (3, 7)]
 
 
 class Fragile(Executor):
@@ -309,7 +310,9 @@ def test_an_executor_of_somebody_else_that_breaks_is_not_replaced(tmp_path: Path
 MANY = 600
 
 
-def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path) -> None:
+def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, log = tmp_path / "sweep", tmp_path / "log"
     command = [sys.executable, chores.__file__, str(folder), str(log), str(MANY)]
     parent = subprocess.Popen(command)
@@ -321,6 +324,7 @@ def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path)
     before = done_in(folder)
     assert 20 <= len(before) < MANY
     noted = len(did(log))
+    monkeypatch.setattr(chores, "HURRY", True)
     tasks = numbers(MANY, log=str(log), sleep_s=0.02)
     summary = run_tasks(chores.square, tasks, folder, "serial", chunk=50)
     assert (summary.done, summary.damaged) == (MANY, 0)
