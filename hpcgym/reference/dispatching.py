@@ -53,7 +53,7 @@ class DispatchedNodes(NodeSimulation):
         self.order, self.takes = order, takes
         self.answer_at: int | None = None
         self.answer: list[tuple[Job, Placed]] = []
-        self.passed = False  # while it thinks
+        self.missed = False  # whether a pass came while it thinks
         self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, jobs that start
 
     def run(self) -> list[Job]:
@@ -76,12 +76,12 @@ class DispatchedNodes(NodeSimulation):
     def happen(self, now: int, passed: bool) -> None:
         """Rules 1, 4 and 5."""
         if self.answer_at is not None:
-            self.passed |= passed
+            self.missed |= passed
             if now < self.answer_at:
                 return
             for job, nodes in self.answer:
                 self.start(job, now, backfilled=False, nodes=nodes)
-            passed, self.passed, self.answer_at = self.passed, False, None
+            passed, self.missed, self.answer_at = self.missed, False, None
         if passed and any(self.fits(job, now) for job in self.queue):
             self.ask(now)
 

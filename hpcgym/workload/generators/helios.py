@@ -115,7 +115,8 @@ def helios(
     units = -(-gpus // NODE_GPUS)
     of_unit = -(-gpus // units)
     core, memory = (amount // NODE_GPUS * of_unit for amount in (NODE_CORES, NODE_MB))
-    asked = run_time * np.exp(requests.uniform(*np.log(FACTORS), jobs))
+    low, high = np.log(FACTORS)
+    asked = run_time * np.exp(requests.uniform(low, high, jobs))
     asked = np.minimum(np.ceil(asked / ROUND_S) * ROUND_S, 2 ** (len(RUN_TIMES) - 1))
     user_id = assign_users(gpus, run_time, default_users(jobs), users)
     processors = nodes * NODE_CORES
