@@ -25,10 +25,12 @@ from hpcgym.files import head_of, is_there
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.slurm import conf_in
+from hpcgym.names import CONSTRAINT
 from hpcgym.own_code import Extension, find, has_name, others, sources
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.constraints import machine_for, with_constraints_counted
 from hpcgym.workload.generators import GENERATORS
 from hpcgym.workload.io.files import Errors, FileFormat, ReadOptions, is_table, names_in
@@ -236,7 +238,7 @@ def jobs_and_machine(
         workload = load_workload(workload, cluster=cluster, processors=processors)
     if cluster is None:
         cluster = _pool(workload.processors) if processors is None else Cluster(processors)
-    return workload, machine_for(workload, cluster)
+    return workload, machine_for(workload, cluster) if cluster.groups else cluster
 
 
 def machine_of(
@@ -289,7 +291,7 @@ def load_with_raw(
         if fills_times(clean):
             workload = with_default_times(workload, partitions)
     workload = clean_workload(workload, clean, how.processors)
-    if loaded is not source:
+    if loaded is not source and (workload.columns[CONSTRAINT] != MISSING).any():
         workload = with_constraints_counted(workload, machine)
     if machine is not None:
         workload = with_whole_nodes(workload, machine_for(workload, machine))
