@@ -154,8 +154,9 @@ def followed(part: Constraint, nodes: int) -> tuple[Constraint | None, bool]:
     (None, False)
     """
     if part.in_brackets and part.sign == "&":
-        kept = [one._replace(on_nodes=0) for one in part.parts if one.on_nodes]
-        enough = sum(one.on_nodes for one in part.parts) >= nodes and len(kept) == len(part.parts)
+        kept = [inner._replace(on_nodes=0) for inner in part.parts if inner.on_nodes]
+        counted = len(kept) == len(part.parts)
+        enough = counted and sum(inner.on_nodes for inner in part.parts) >= nodes
         return (_join("|", kept), False) if enough else (None, False)
     if part.on_nodes:
         known, whole = followed(part._replace(on_nodes=0), nodes)
@@ -163,7 +164,7 @@ def followed(part: Constraint, nodes: int) -> tuple[Constraint | None, bool]:
     if not part.parts:
         return part._replace(in_brackets=False), True
     alike = not part.in_brackets or nodes == 1
-    each = [followed(one, nodes) for one in part.parts]
+    each = [followed(inner, nodes) for inner in part.parts]
     kept = [known for known, _ in each if known is not None]
     if len(kept) < len(each) and part.sign == "|":
         kept = []
@@ -172,8 +173,8 @@ def followed(part: Constraint, nodes: int) -> tuple[Constraint | None, bool]:
 
 def _join(sign: str, parts: list[Constraint]) -> Constraint | None:
     """Return constraints that a sign joins, each once, in one order."""
-    inner = [one for part in parts for one in (part.parts if part.sign == sign else (part,))]
-    ordered = sorted({str(one): one for one in inner}.items())
+    flat = [inner for part in parts for inner in (part.parts if part.sign == sign else (part,))]
+    ordered = [inner for _, inner in sorted({str(inner): inner for inner in flat}.items())]
     if len(ordered) < 2:
-        return ordered[0][1] if ordered else None
-    return Constraint(sign=sign, parts=tuple(one for _, one in ordered))
+        return ordered[0] if ordered else None
+    return Constraint(sign=sign, parts=tuple(ordered))
