@@ -155,7 +155,8 @@ def _held(result: Result, quota: Quota, name: str, times: tuple[Ints, Ints]) -> 
     held = np.stack([level, slope, np.ones_like(level)], 1)[holds]
     end = np.maximum(begin, _STAGES * end)
     of_group, at, totals = held_together(group[row][holds], begin[holds], end[holds], held)
-    return _Held(of_group, at // _STAGES, at % _STAGES, *totals.T, period)
+    level, slope, holders = totals.T
+    return _Held(of_group, at // _STAGES, at % _STAGES, level, slope, holders, period)
 
 
 def openings(result: Result) -> Times:
