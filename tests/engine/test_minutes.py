@@ -22,7 +22,9 @@ JOBS = 12
 class Seconds:
     """Jobs: submit, run, requested, processors, gpus, user; rules: of a user, of what, most."""
 
-    def __init__(self, jobs: list[Any], processors: int, rules: list[Any], easy: bool) -> None:
+    def __init__(
+        self, jobs: list[tuple[int, ...]], processors: int, rules: list[Any], easy: bool
+    ) -> None:
         self.jobs, self.processors, self.rules, self.easy = jobs, processors, rules, easy
         self.start = [-1] * len(jobs)
 
@@ -66,7 +68,7 @@ class Seconds:
                 extra -= job[3] if now + job[2] > shadow else 0
                 self.start[row] = now
 
-    def shadow(self, head: Any, now: int) -> tuple[int, int]:
+    def shadow(self, head: tuple[int, ...], now: int) -> tuple[int, int]:
         ends = {
             row: self.start[row] + self.jobs[row][2]
             for row in range(len(self.jobs))
