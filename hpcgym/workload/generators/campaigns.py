@@ -217,7 +217,7 @@ def _jobs(
     base = np.empty(campaigns)
     for place, kind in enumerate(model.classes):
         at = classes == place
-        base[at] = _log_uniform(rng, kind.least, kind.most, int(at.sum()))
+        base[at] = log_uniform(rng, kind.least, kind.most, int(at.sum()))
     per_campaign = _programs(model, classes, rng)
     queue = np.empty(campaigns, np.int64)
     limits = np.array([limit for _, limit in model.queues])
@@ -226,7 +226,7 @@ def _jobs(
         queue[at] = rng.choice(duration.queues, int(at.sum()))
     too_long = base > limits[queue]  # the queues are in order of their limits
     queue[too_long] = np.searchsorted(limits, base[too_long])
-    factor = _log_uniform(rng, *FACTORS, campaigns)
+    factor = log_uniform(rng, *FACTORS, campaigns)
     asked = np.minimum(np.ceil(base * factor / ROUND_S) * ROUND_S, limits[queue])
     by_default = rng.random(campaigns) < model.default_requests
     request = np.where(by_default, limits[queue], asked).astype(np.int64)
@@ -250,7 +250,7 @@ def _campaigns(
     counts = np.diff(np.rint(shares / shares[-1] * jobs), prepend=0).astype(np.int64)
     sizes, classes = [], []
     for place, (kind, count) in enumerate(zip(model.classes, counts.tolist(), strict=True)):
-        drawn = _log_uniform(rng, 1, kind.repeats + 1, count).astype(np.int64)
+        drawn = log_uniform(rng, 1, kind.repeats + 1, count).astype(np.int64)
         ends = np.minimum(np.cumsum(drawn), count)
         part = np.diff(ends, prepend=0)
         part = part[part > 0]  # the last campaign is cut where the class is full
@@ -331,7 +331,7 @@ def _submit_times(
     return times
 
 
-def _log_uniform(
+def log_uniform(
     rng: np.random.Generator, low: float, high: float, number: int
 ) -> NDArray[np.float64]:
     """Return numbers whose logarithm is uniform."""

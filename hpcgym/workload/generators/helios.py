@@ -37,7 +37,7 @@ from hpcgym.errors import WorkloadError, positive_argument, whole_argument
 from hpcgym.names import CORE, MEMORY
 from hpcgym.units import DAY_S
 from hpcgym.workload.columns import MAX_TIME
-from hpcgym.workload.generators.campaigns import FACTORS, ROUND_S
+from hpcgym.workload.generators.campaigns import FACTORS, ROUND_S, log_uniform
 from hpcgym.workload.generators.lublin import assign_users, default_users
 from hpcgym.workload.model import Workload
 
@@ -115,8 +115,7 @@ def helios(
     units = -(-gpus // NODE_GPUS)
     of_unit = -(-gpus // units)
     core, memory = (amount // NODE_GPUS * of_unit for amount in (NODE_CORES, NODE_MB))
-    low, high = np.log(FACTORS)
-    asked = run_time * np.exp(requests.uniform(low, high, jobs))
+    asked = run_time * log_uniform(requests, *FACTORS, jobs)
     asked = np.minimum(np.ceil(asked / ROUND_S) * ROUND_S, 2 ** (len(RUN_TIMES) - 1))
     user_id = assign_users(gpus, run_time, default_users(jobs), users)
     processors = nodes * NODE_CORES
