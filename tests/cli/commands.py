@@ -29,6 +29,14 @@ def succeed(*arguments, **options):
     return result
 
 
+def instead(arguments, *options):
+    """Return arguments of a command with other options of one value, in place of the same there."""
+    given = [*arguments]
+    for option in [word for word in options if word.startswith("--") and word in given]:
+        del given[given.index(option) : given.index(option) + 2]
+    return (*given, *options)
+
+
 def as_json(*arguments, **options):
     return json.loads(succeed(*arguments, "--format", "json", **options).stdout)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import as_csv, as_json, run, succeed
+from commands import as_csv, as_json, instead, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli.evaluate import Slices
@@ -75,7 +75,7 @@ def test_the_table_marks_the_best() -> None:
 
 @pytest.mark.parametrize("format", ["table", "json", "csv", "latex"])
 def test_few_slices_have_no_intervals_and_a_line_says_why(format: str) -> None:
-    done = succeed(*ASKED, "--number", "4", "--budget", "0", "--format", format)
+    done = succeed(*instead(ASKED, "--number", "4", "--budget", "0"), "--format", format)
     no_interval = "no 95 % intervals: they need 5 slices or more, and there are 4"
     no_small_p = "no p can be below 0.125: that needs more slices, and there are 4"
     for line in (no_interval, no_small_p):
@@ -89,14 +89,14 @@ def test_few_slices_have_no_intervals_and_a_line_says_why(format: str) -> None:
 
 def test_options_reach_the_evaluation() -> None:
     options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
-    value = as_json(*ASKED, *options)
+    value = as_json(*instead(ASKED, *options))
     pure = {f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")}
     assert {*rows(value)} == {"fcfs", "random", *pure}
     for row in value["policies"]:
         assert (row["scheduler"]["backfill"], row["scheduler"]["passes"]) == ("none", "per-event")
     assert all(int(name.split(":")[1]) <= 1000 for name in value["by_slice"])
     shares = ("fairshare", "--fair-share", "half_life_s=600", "--budget", "0", "--seed", "3")
-    value = as_json(*ASKED, *shares)
+    value = as_json(*instead(ASKED, *shares))
     leaderboard = board("fairshare", budget=0, seed=3, fair_share="half_life_s=600")
     assert {name: row["mean_bsld"] for name, row in rows(value).items()} == dict(
         leaderboard.table["mean_bsld"]
@@ -153,13 +153,13 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "load_agent", agent)
     options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
-    text = succeed(*ASKED, *options).stdout
+    text = succeed(*instead(ASKED, *options)).stdout
     row, _ = (line for line in text.splitlines() if line.startswith("ppo "))
     assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
     assert "P99 of wait less that of saf; p: chance of a difference this large" in text
     assert " IQM " in text
     assert "means of" not in succeed(*ASKED, "ppo=0.pt").stdout  # of one
-    value = as_json(*ASKED, *options)
+    value = as_json(*instead(ASKED, *options))
     row_of_ppo = rows(value)["ppo"]
     assert (row_of_ppo["seeds"], value["metric"]) == (3, "p99_wait_s")
     assert row.split()[1].rstrip("*") == text_of(
@@ -172,7 +172,7 @@ def test_the_table_says_what_is_around_slices() -> None:
     assert "slices with" not in succeed(*ASKED).stdout
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
     said = "\nslices with start=warm, arrivals=continue, horizon=12h\n"
-    assert said in succeed(*ASKED, *around).stdout
+    assert said in succeed(*instead(ASKED, *around)).stdout
     evaluation = as_json(*ASKED, "--env", "QueueOrdering-v2")["evaluation"]
     assert (evaluation["start"], evaluation["horizon"]) == (
         "warm",
@@ -201,7 +201,7 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
 def test_modules_of_the_current_folder_are_found(given: str) -> None:
     order = ("--backfill-order", "fcfs")
-    value = as_json(*ASKED, given, "--env", "JobSelection", "--budget", "0", *order)
+    value = as_json(*instead(ASKED, given, "--env", "JobSelection", "--budget", "0", *order))
     assert rows(value)[given.partition("=")[0]]["mean_bsld"] == rows(value)["easy"]["mean_bsld"]
     assert "random (acting)" in rows(value)
     assert Path("made").read_text() == "."  # it is made once
