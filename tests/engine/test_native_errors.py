@@ -25,6 +25,8 @@ QUOTAS = {
     "counts": np.zeros((N, 1), np.int64),
     "asks": np.ones((N, 1), np.int64),
     "amounts": np.zeros(1, np.int64),
+    "rates": np.full(1, -1),
+    "step": np.ones(1, np.int64),
     "left": np.array([2]),
     "windows": np.zeros((0, 3), np.int64),
     "window_nodes": np.zeros((0, 0), np.uint8),
