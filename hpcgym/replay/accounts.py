@@ -23,7 +23,7 @@ from hpcgym.machine import Partition
 from hpcgym.replay.configuration import NAME, tracked_as
 from hpcgym.scheduler.policies.fair_share import PARENT, FairShare
 from hpcgym.scheduler.restrictions import COLUMNS, Quota, alternatives
-from hpcgym.workload.amounts import weights_of
+from hpcgym.workload.amounts import amount_called, weights_of
 from hpcgym.workload.io.swf_header import called_in, names_of
 from hpcgym.workload.model import Workload
 
@@ -125,7 +125,8 @@ def limits_of(
         queues = [name for column, name in named if column in ("queue", "qos")]
         of_queues = columns and columns <= {"queue", "qos"} and (apart or len(queues) == 1)
         spares = quota.spares and not partitions
-        known = not quota.submitted
+        by_time = [name for name in quota.running if amount_called(name).of]
+        known = not (quota.submitted or by_time)
         if known and columns <= {by} and (apart or one_alone):
             for number in owners:
                 name = _called(letter, number)
