@@ -52,7 +52,8 @@ class Reservations(Events):
             if by_time:
                 asked, most = asked * job.requested, 60 * most
                 now = self.last_counted(self.passed if at is None else at)
-                had = sum(asks[o.number] * min(o.requested - o.ran(now), o.requested) for o in held)
+                left = [o.requested - (max(o.ran(now), 0) if now >= 0 else 0) for o in held]
+                had = sum(asks[o.number] * s for o, s in zip(held, left, strict=True))
             else:
                 had = sum(asks[o.number] for o in held)
             if had + asked > most:

@@ -138,7 +138,7 @@ def _held(result: Result, quota: Quota, name: str, times: tuple[Ints, Ints]) -> 
     period = result.scheduler.reserve.counts_time_s
     row, (begin, end), paused = np.arange(len(group)), times, np.zeros((0, 3), np.int64)
     rate = np.zeros_like(asked)
-    if of := amount_called(name).of:
+    if (of := amount_called(name).of) and period:
         rate = asked_of(result.workload, [of])[:, 0]
     first, base = np.ones(len(row), np.bool_), begin
     if of and result.suspended is not None:  # spells in which jobs run, and those between
