@@ -6,7 +6,7 @@ from typing import Any
 
 from drawing import strategies as st
 
-from hpcgym.reference.jobs import Spared
+from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Spared
 from hpcgym.workload.model import Workload
 
 COLUMNS = {
@@ -16,7 +16,7 @@ COLUMNS = {
     "partition": "partition",
     "array": "array",
 }
-#: The key of each job, what it asks for, and how much may be had of one key; True: by time.
+#: The key of each job, what it asks for, and how much may be had of one key, and how.
 Slow = tuple[Any, ...]
 
 
@@ -66,13 +66,14 @@ def quotas(draw: st.DrawFn, workload: Workload, by_time: bool = False) -> tuple[
             widest = max((asked[name][row] for row in bound), default=1)
             most = draw(st.integers(max(widest, 1), max(2 * widest, 3)))
             bounds.append(f"{name}={most}")
-            slow.append((keys, asked[name], most))
+            of_cluster = name.startswith("licence.") and not (each or only or spares)
+            slow.append((keys, asked[name], most, *[OF_CLUSTER] * of_cluster))
         for name in draw(st.lists(st.sampled_from(list(asked)), unique=True)) if by_time else ():
             seconds = [a * b for a, b in zip(asked[name], workload.requested_time, strict=True)]
             longest = max((-(-int(seconds[row]) // 60) for row in bound), default=1)
             most = max(longest, 1) + draw(st.integers(0, longest))
             bounds.append(f"{MINUTES.get(name, name)}-minutes={most}")
-            slow.append((keys, asked[name], most, True))
+            slow.append((keys, asked[name], most, BY_TIME))
         parts = named(only, spares) + each or ["all"]
         texts.append(f"{'/'.join(parts)}:{'+'.join(bounds)}")
     return "; ".join(texts), slow

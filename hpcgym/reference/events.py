@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
-from hpcgym.reference.jobs import Job, Spared, fresh, settings_of_slurm
+from hpcgym.reference.jobs import BY_TIME, Job, Spared, fresh, settings_of_slurm
 from hpcgym.reference.orders import (
     Score,
     changes_with_time,
@@ -410,7 +410,7 @@ class Events:
         """Make a pass, and see when time alone lets quotas bar a job no more (rule 31)."""
         self.passed, self.opening = now, None
         self.schedule(now)
-        if not any(quota[3:] for quota in self.quotas):
+        if not any(BY_TIME in quota[3:] for quota in self.quotas):
             return
         last = max((j.start + j.paused + j.requested for j in self.running), default=now)
         times = range(now, last)

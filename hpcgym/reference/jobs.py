@@ -13,6 +13,10 @@ Nodes = list[Amounts]
 Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
 
 
+#: What may be said of a quota: it is weighed by time, rule 31; it is of licences of the cluster.
+BY_TIME, OF_CLUSTER = "by time", "of the cluster"
+
+
 class Spared(tuple[Any, ...]):
     """The key of a job that counts under a quota with equal keys, and is not bound by it."""
 

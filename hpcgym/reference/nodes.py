@@ -86,8 +86,9 @@ Rules
     says, there is no reservation. Else it is allocated on what of its nodes is free then; and if
     the table closes one of these, as the job would stand in it (windows: while it would run), it is
     tried after that time.
-    That a job waited at the last pass of the second kind is no reason for the next. There are six:
-    it left two jobs waiting that rule 24 does not pass over; a job started in it; all that waited
+    That a job waited at the last pass of the second kind is no reason for the next. There are seven:
+    it left two jobs waiting that rule 24 does not pass over, or one that it passes over for want of
+    a licence of which all jobs together may have some; a job started in it; all that waited
     had started in what it follows; it left a node reserved on which no job runs; so did the one
     before it; a time was before s.
 """
@@ -577,7 +578,8 @@ class NodeSimulation(NodeRooms):
         before, self.idle_planned = self.idle_planned, bool(planned - taken)
         put_off, self.put_off = self.put_off, False
         two = sum(not self.over_quota(job) for job in self.queue) > 1
-        return started or before or self.idle_planned or put_off or two
+        lacks = any(self.lacks_licence(job) for job in self.queue)
+        return started or before or self.idle_planned or put_off or two or lacks
 
     def place_like_slurm(self, job: Job, now: int) -> int:
         """When a job may start, rule 14, and its nodes then."""

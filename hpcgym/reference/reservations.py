@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from hpcgym.reference.events import Events
-from hpcgym.reference.jobs import Job, Spared
+from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared
 from hpcgym.reference.orders import score_of
 
 # --- What a pass does -----------------------------------------------------------------------------
@@ -44,21 +45,27 @@ class Reservations(Events):
 
     def over_quota(self, job: Job, at: int | None = None) -> bool:
         """Rules 24 and 31: now, or at a time at which the same jobs run."""
-        for keys, asks, most, *by_time in self.quotas:
-            key, asked = keys[job.number], asks[job.number]
-            if key is None or isinstance(key, Spared) or asked == 0:
-                continue
-            held = [o for o in self.running + self.suspended if keys[o.number] == key]
-            if by_time:
-                asked, most = asked * job.requested, 60 * most
-                now = self.last_counted(self.passed if at is None else at)
-                left = [o.requested - (max(o.ran(now), 0) if now >= 0 else 0) for o in held]
-                had = sum(asks[o.number] * s for o, s in zip(held, left, strict=True))
-            else:
-                had = sum(asks[o.number] for o in held)
-            if had + asked > most:
-                return True
-        return False
+        return any(self.exceeds(job, quota, at) for quota in self.quotas)
+
+    def lacks_licence(self, job: Job) -> bool:
+        """Rule 24: whether a job lacks a licence of which all jobs together may have some."""
+        return any(OF_CLUSTER in quota[3:] and self.exceeds(job, quota) for quota in self.quotas)
+
+    def exceeds(self, job: Job, quota: tuple[Any, ...], at: int | None = None) -> bool:
+        """Whether a job would exceed a quota."""
+        keys, asks, most, *how = quota
+        key, asked = keys[job.number], asks[job.number]
+        if key is None or isinstance(key, Spared) or asked == 0:
+            return False
+        held = [o for o in self.running + self.suspended if keys[o.number] == key]
+        if BY_TIME in how:
+            asked, most = asked * job.requested, 60 * most
+            now = self.last_counted(self.passed if at is None else at)
+            left = [o.requested - (max(o.ran(now), 0) if now >= 0 else 0) for o in held]
+            had = sum(asks[o.number] * s for o, s in zip(held, left, strict=True))
+        else:
+            had = sum(asks[o.number] for o in held)
+        return bool(had + asked > most)
 
     def last_counted(self, now: int) -> int:
         """Rule 31: up to when the time that jobs have run counts."""

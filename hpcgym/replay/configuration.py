@@ -208,8 +208,7 @@ def licences_of(jobs: Workload, quotas: Iterable[Quota]) -> tuple[dict[str, str]
     licences = {name: _MANY for name in jobs.columns if name.startswith(LICENCE)}
     left = []
     for quota in quotas:
-        of_all = not (quota.each or quota.where or quota.spares)
-        own = {of: most for of, most in quota.bounds if of_all and of.startswith(LICENCE)}
+        own = {of: most for of, most in quota.bounds if quota.of_cluster(of)}
         licences |= {of: min(most, licences.get(of, most)) for of, most in own.items()}
         if bounds := {of: most for of, most in quota.bounds if of not in own}:
             left.append(quota.with_bounds(bounds))

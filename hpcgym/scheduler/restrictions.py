@@ -19,7 +19,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.files import check_is_there, head_of, header_number, is_there
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
-from hpcgym.names import ARRAY, RESERVATION, WITH_QOS
+from hpcgym.names import ARRAY, LICENCE, RESERVATION, WITH_QOS
 from hpcgym.scheduler import slurm_reservations
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
@@ -250,6 +250,10 @@ class Quota:
             values, number = distinct(workload.columns[COLUMNS[column]])
             _, group = distinct(group * len(values) + number)
         return np.where(within, group, -1)
+
+    def of_cluster(self, amount: str) -> bool:
+        """Return whether it says how many licences of an amount the cluster has."""
+        return amount.startswith(LICENCE) and not (self.each or self.where or self.spares)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs may start though they exceed the quota, (n_jobs,)."""

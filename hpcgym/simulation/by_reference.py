@@ -21,7 +21,7 @@ from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.names import NAMED, PARTITION
 from hpcgym.reference.failures import FailingSimulation
-from hpcgym.reference.jobs import Job, Spared, jobs_of, node_jobs_of
+from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
@@ -237,7 +237,8 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
                 _keys(workload, quota),
                 asked_of(workload, [(of := amount_called(name).of) or name])[:, 0].tolist(),
                 most,
-                *[True] * bool(of),
+                *[BY_TIME] * bool(of),
+                *[OF_CLUSTER] * quota.of_cluster(name),
             )
             for quota in quotas
             for name, most in quota.running.items()

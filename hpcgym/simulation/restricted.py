@@ -47,6 +47,7 @@ class Bounds(NamedTuple):
     amounts: NDArray[np.int64]  # (K,) the place of the amount of each column
     # (K,) the place of what each second of a run uses up of it, -1: nothing
     rates: NDArray[np.int64]
+    of_cluster: NDArray[np.int64]  # (K,) 1: what it bounds are licences that the cluster has
     step: NDArray[np.int64]  # (1,) [s] in which time counts
     left: NDArray[np.int64]  # (C,) how much may still start
 
@@ -174,7 +175,9 @@ def _counting(
     counts = np.full((len(workload), len(of_column)), -1)
     left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     n_counts = 0
+    of_cluster = np.zeros(len(of_column), np.bool_)
     for column, (quota, name, most) in zip(columns, bounds, strict=True):
+        of_cluster[column] |= quota.of_cluster(name)
         group, spared = quota.counted(workload), quota.spared(workload)
         rows = np.flatnonzero(group >= 0)
         known = n_counts + group[rows]
@@ -190,6 +193,7 @@ def _counting(
         asked_of(workload, amounts),
         np.array([amounts.index(name) for name in names], np.int64),
         np.array([amounts.index(name) if name else -1 for name in weighed], np.int64),
+        of_cluster.astype(np.int64),
         np.array([period or 1]),
         np.concatenate(left).astype(np.int64),
     )

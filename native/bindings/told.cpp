@@ -118,6 +118,7 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   found.left = told.list<i64>("left"), found.amounts = told.list<i64>("amounts");
   found.n = static_cast<i64>(found.amounts.size());
   found.rates = told.list<i64>("rates", found.n);
+  found.of_cluster = told.list<i64>("of_cluster", found.n);
   found.step = *told.column<i64>("step", 1);
   expect(found.step > 0, "quotas: time counts in steps of 1 s or more");
   if (n_jobs > 0) found.n_amounts = static_cast<i64>(asks.size()) / n_jobs;

@@ -78,18 +78,18 @@ struct Looks {
     all_due = std::min(all_due, from(0, r.all_every));
   }
   // On nodes: note whether looks continue without an event. Slurm looks again if something has
-  // changed since the last look. For Slurm that includes: two jobs wait that no quota bars (`two`),
-  // this plan or the last one reserves a node without a job, or a job would fit before the time
+  // changed since the last look. For Slurm that includes: two jobs wait that no quota bars, or one
+  // that lacks a licence of the cluster (`by_jobs`), this plan or the last one reserves a node without a job, or a job would fit before the time
   // from which it was tested. If none holds, all later looks find the same. `by_event`: an event
   // caused this look.
-  void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool two, bool by_event, bool plans_idle,
+  void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool by_jobs, bool by_event, bool plans_idle,
                      bool put_off) {
     if (queued == 0) {
       had_planned = false;
       return;
     }
     const bool planned_before = std::exchange(had_planned, plans_idle);
-    waited = two || had_planned || put_off;
+    waited = by_jobs || had_planned || put_off;
     if (!waited && left == queued && !by_event && !planned_before) {
       next -= r.every;  // no look until the next event
       due = forever;

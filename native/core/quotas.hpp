@@ -26,6 +26,7 @@ struct QuotaRules {
   i64 n_amounts = 0;
   std::vector<i64> amounts;    // by quota: the amount that it bounds
   std::vector<i64> rates;      // by quota: the amount that each second uses up, -1: none
+  std::vector<i64> of_cluster; // by quota, 1: what it bounds are licences that the cluster has
   i64 step = 1;                // [s] in which time counts
   std::vector<i64> left;       // by count: how much more may start, at the beginning
 
@@ -73,6 +74,12 @@ class Quotas {
       least = std::min(least, static_cast<double>(left(count, now) - asked) / bound);
     }
     return std::max(least, -1.0);
+  }
+  // Whether a job lacks a licence of the cluster.
+  bool lacks_licence(i64 j) const {
+    for (i64 k = 0; k < rules_->n; ++k)
+      if (rules_->of_cluster[index(k)] && bars(j, k)) return true;
+    return false;
   }
   // [s] when a job that is barred now comes to be barred no more, by time alone; else forever.
   i64 opens(i64 j, i64 now) const {

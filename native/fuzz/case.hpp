@@ -135,6 +135,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     m.restricted = true;
     m.quotas.counts = c.counts.data(), m.quotas.n = 1, m.quotas.amounts = {bytes.below(2)};
     m.quotas.asks = c.asks.data(), m.quotas.n_amounts = 2;
+    m.quotas.of_cluster = {bytes.below(2)};
     m.quotas.rates = {bytes.below(3) - 1}, m.quotas.step = 1 + bytes.below(9);
     // each job may run alone
     const bool of_jobs = m.quotas.amounts[0] == 0;

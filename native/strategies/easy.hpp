@@ -201,9 +201,9 @@ class Easy {
       if (s.selected >= 0 && s.of(s.selected).start >= 0) s.selected = -1;
       return s.selected;
     }
-    if (s.bars_some()) return first_allowed();
     const bool waits = s.head >= 0 && s.of(s.head).start < 0;
-    return s.queue.first(s.time, s.progress, waits ? s.head : -1);
+    const i64 first = s.queue.first(s.time, s.progress, waits ? s.head : -1);
+    return s.bars_some() && s.bars(first) ? first_allowed() : first;
   }
   // The first queued job in primary order that is not barred, -1 if all are. Most often it is among
   // the first few.

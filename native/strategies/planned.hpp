@@ -167,12 +167,16 @@ class Planned {
 
   // On nodes the plan also decides whether looks continue: there each look makes all of it.
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
-  // Whether at least two waiting jobs are barred by no quota.
-  static bool two_may_start(const Simulator<M>& s) {
+  // Whether waiting jobs make Slurm look again: two that no quota bars, or one that lacks a licence.
+  static bool jobs_go_on(const Simulator<M>& s) {
     if (!s.quotas) return s.queue.jobs.size() > 1;
-    i64 found = 0;
-    s.queue.jobs.each([&](const Entry& e) { found += !s.quotas->bar(e.job, s.time); });
-    return found > 1;
+    i64 allowed = 0;
+    bool lacks = false;
+    s.queue.jobs.each([&](const Entry& e) {
+      allowed += !s.quotas->bar(e.job, s.time);
+      lacks = lacks || s.quotas->lacks_licence(e.job);
+    });
+    return lacks || allowed > 1;
   }
   void note_look(Simulator<M>& s, i64 queued) {
     const bool by_look = std::exchange(s.looks.woken, false);
@@ -180,7 +184,7 @@ class Planned {
     s.looks.note_next(s.rules(), queued, left, beyond);
     if constexpr (!M::alike) {
       const auto& table = *plan_.table();
-      s.looks.go_on_by_plan(s.rules(), queued, left, two_may_start(s), !by_look,
+      s.looks.go_on_by_plan(s.rules(), queued, left, jobs_go_on(s), !by_look,
                             table.idle_planned > 0, table.put_off);
     }
   }

@@ -26,6 +26,7 @@ QUOTAS = {
     "asks": np.ones((N, 1), np.int64),
     "amounts": np.zeros(1, np.int64),
     "rates": np.full(1, -1),
+    "of_cluster": np.zeros(1, np.int64),
     "step": np.ones(1, np.int64),
     "left": np.array([2]),
     "windows": np.zeros((0, 3), np.int64),

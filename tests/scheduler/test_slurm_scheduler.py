@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from few_jobs import few_jobs
 from mistakes import mistakes_of
@@ -15,11 +16,13 @@ from mistakes import mistakes_of
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymWarning
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.machine.files import find_cluster
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.workload import load_workload
 
 NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
 
@@ -623,3 +626,30 @@ def preemption_of(file: Path, qos: Path) -> object:
 
 
 test_mistakes = mistakes_of(globals())
+
+
+def test_a_job_without_a_licence_of_the_cluster_keeps_slurm_looking() -> None:
+    """As the main scheduler notes a change when it meets one; a limit of users is passed over."""
+    machine = Cluster(groups=(NodeGroup("n", 4, {"core": 4}),))
+    told_apart = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        run_time, core = rng.integers(10, 600, 25), rng.integers(1, 5, 25)
+        table = {
+            "submit_time": np.sort(rng.integers(0, 3000, 25)),
+            "run_time": run_time,
+            "requested_time": run_time + rng.integers(0, 600, 25),
+            "units": np.minimum(rng.integers(1, 5, 25), 4 // core * 4),
+            "core": core,
+            "user_id": np.ones(25, np.int64),
+            "licence.matlab": rng.integers(0, 3, 25),
+        }
+        jobs = load_workload(pd.DataFrame(table), cluster=machine)
+        rules = {"cluster": machine, "backfill": "slurm:bf_interval=30"}
+        of_all = {**rules, "quota": "all:licence.matlab=2"}
+        result = hpcgym.simulate(jobs, **of_all)
+        slow = hpcgym.simulate(jobs, engine="reference", **of_all)
+        assert result.start.tolist() == slow.start.tolist()
+        of_user = hpcgym.simulate(jobs, **rules, quota="user:licence.matlab=2")
+        told_apart += result.start.tolist() != of_user.start.tolist()
+    assert told_apart > 0
