@@ -145,6 +145,13 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
            const auto size = static_cast<i64>(found.left.size());
            return c >= -1 - size && c < size;
          }), "quotas: counts must exist, be -1, or -2 - count");
+  found.greatest.resize(found.left.size());
+  for (std::size_t k = 0; k < of_jobs.size(); ++k) {
+    if (of_jobs[k] < 0) continue;  // no job is barred by it
+    const std::size_t n = index(found.n), job = k / n;
+    i64& greatest = found.greatest[index(of_jobs[k])];
+    greatest = std::max(greatest, asks[job * index(found.n_amounts) + index(found.amounts[k % n])]);
+  }
   return found;
 }
 

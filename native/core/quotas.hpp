@@ -29,6 +29,7 @@ struct QuotaRules {
   std::vector<i64> of_cluster; // by quota, 1: what it bounds are licences that the cluster has
   i64 step = 1;                // [s] in which time counts
   std::vector<i64> left;       // by count: how much more may start, at the beginning
+  std::vector<i64> greatest;   // by count: the most that a job asks for, if some are weighed by time
 
   void move(i64 row) { counts += row * n, asks += row * n_amounts; }  // to the jobs from `row` on
 };
@@ -37,18 +38,31 @@ class Quotas {
  public:
   explicit Quotas(const QuotaRules& rules) : rules_(&rules), left_(rules.left) {
     weighs_time_ = std::ranges::any_of(rules.rates, [](i64 amount) { return amount >= 0; });
-    if (weighs_time_) rate_.resize(left_.size()), since_.resize(left_.size());
+    if (!weighs_time_) return;
+    rate_.resize(left_.size()), since_.resize(left_.size());
+    suspect_all();
   }
 
   void keep(Archive& a) {
     a(left_, rate_, since_, later_);
     for (const Later& each : later_) a.check(is_between(each.count, 0, static_cast<i64>(left_.size()) - 1));
+    if (weighs_time_) suspect_all();
   }
   i64 size() const { return rules_->n; }
   bool weighs_time() const { return weighs_time_; }
   // Take over what is left from quotas of other jobs.
   void take(const Quotas& other) {
     left_ = other.left_, rate_ = other.rate_, since_ = other.since_, later_ = other.later_;
+    if (weighs_time_) suspect_all();
+  }
+  // Whether time alone may let a job start: some count may bar one now.
+  bool may_open(i64 now) {
+    std::erase_if(tight_, [&](i64 count) {
+      const bool bars_none = left(count, now) >= rules_->greatest[index(count)];
+      if (bars_none) is_tight_[index(count)] = false;
+      return bars_none;
+    });
+    return !tight_.empty();
   }
   // Whether a job would exceed this quota now.
   bool bars(i64 j, i64 quota, i64 now = 0) const {
@@ -97,6 +111,7 @@ class Quotas {
     each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
       left_[count] -= asked;
       if (rate == 0) return;
+      suspect(count);
       const bool counts = start <= seen(now);
       turn(count, counts ? rate : 0, now);
       if (counts) left_[count] += rate * (since_[count] - start);
@@ -117,7 +132,10 @@ class Quotas {
   }
   // While it is suspended it keeps (-1), and does not any more (1), what it had not used in so long.
   void kept(i64 j, i64 sign, i64 ran) {
-    each_count(j, [&](std::size_t count, i64 asked, i64 rate) { left_[count] += sign * (asked - rate * ran); });
+    each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
+      left_[count] += sign * (asked - rate * ran);
+      if (rate > 0) suspect(count);
+    });
   }
 
  private:
@@ -130,11 +148,25 @@ class Quotas {
   std::vector<i64> left_;          // by count, at `since_`
   std::vector<i64> rate_, since_;  // by count, if some are weighed by time
   std::vector<Later> later_;       // runs that have not counted up to the last step, by start
+  std::vector<i64> tight_;         // counts that may bar a job by time
+  std::vector<bool> is_tight_;     // by count, whether it is among these
+
+  void suspect(std::size_t count) {
+    if (is_tight_[count]) return;
+    is_tight_[count] = true;
+    tight_.push_back(static_cast<i64>(count));
+  }
+  void suspect_all() {
+    is_tight_.assign(left_.size(), false);
+    tight_.clear();
+    for (std::size_t count = 0; count < left_.size(); ++count) suspect(count);
+  }
 
   i64 asks(i64 j, const std::vector<i64>& amounts, i64 quota) const {
     return rules_->asks[j * rules_->n_amounts + amounts[index(quota)]];
   }
-  i64 seen(i64 now) const { return now - now % rules_->step; }  // [s] up to which time has counted
+  // [s] up to which time has counted
+  i64 seen(i64 now) const { return rules_->step == 1 ? now : now - now % rules_->step; }
   i64 left(i64 count, i64 now) const {
     const std::size_t c = index(count);
     if (!weighs_time_) return left_[c];

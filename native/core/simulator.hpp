@@ -195,6 +195,10 @@ struct Simulator {
     return machine.bars(j) || (quotas && quotas->bar(j, time)) || is_passed_over(j) ||
            (stops && stops->holds(j));
   }
+  // Whether nothing else bars jobs than quotas that only starts and ends of jobs change.
+  bool bars_by_amounts_alone() const {
+    return quotas && !quotas->weighs_time() && !M::restricts && passed_over.empty() && !stops;
+  }
   // Whether any job may be barred.
   bool bars_some() const {
     return M::restricts || quotas || !passed_over.empty() || (stops && stops->holds_some());
@@ -446,7 +450,7 @@ struct Simulator {
   // After a pass: note when the next one is due as time alone lets quotas bar a job no more.
   void note_opening() {
     opens = forever;
-    if (!quotas || !quotas->weighs_time()) return;
+    if (!quotas || !quotas->weighs_time() || !quotas->may_open(time)) return;
     interrupts.look(queue.jobs.size_in_blocks());
     queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
     if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));

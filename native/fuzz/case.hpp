@@ -139,7 +139,10 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     m.quotas.rates = {bytes.below(3) - 1}, m.quotas.step = 1 + bytes.below(9);
     // each job may run alone
     const bool of_jobs = m.quotas.amounts[0] == 0;
-    for (int k = 0; k < 3; ++k) m.quotas.left.push_back(of_jobs ? 1 + bytes.below(4) : m.capacity + bytes.below(9));
+    for (int k = 0; k < 3; ++k) {
+      m.quotas.left.push_back(of_jobs ? 1 + bytes.below(4) : m.capacity + bytes.below(9));
+      m.quotas.greatest.push_back(forever);
+    }
   }
   if (!on_nodes && bytes.one_in(6)) {
     m.restricted = true, m.rules.tested = all_jobs;
