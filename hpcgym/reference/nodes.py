@@ -86,11 +86,11 @@ Rules
     says, there is no reservation. Else it is allocated on what of its nodes is free then; and if
     the table closes one of these, as the job would stand in it (windows: while it would run), it is
     tried after that time.
-    That a job waited at the last pass of the second kind is no reason for the next. There are seven:
-    it left two jobs waiting that rule 24 does not pass over, or one that it passes over for want of
-    a licence of which all jobs together may have some; a job started in it; all that waited
-    had started in what it follows; it left a node reserved on which no job runs; so did the one
-    before it; a time was before s.
+    That a job waited at the last pass of the second kind is no reason for the next. These are: it
+    left two jobs waiting that rule 24 does not pass over, or one that it passes over for want of a
+    licence of which all jobs together may have some; a job started in it; all that waited had
+    started in what it follows; it left a node reserved on which no job runs; so did the one before
+    it; a time was before s.
 """
 
 from __future__ import annotations
