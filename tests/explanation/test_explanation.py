@@ -387,8 +387,8 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
         words = {
             **rules,
             "quotas": [
-                (*([some[row] for row in left] for some in of_jobs), most)
-                for *of_jobs, most in slow
+                (*([of_jobs[row] for row in left] for of_jobs in quota[:2]), *quota[2:])
+                for quota in slow
             ],
         }
         if not isinstance(rules["estimate"], str):
@@ -456,8 +456,8 @@ def test_jobs_that_are_refused_at_first(
         left = [row for row in range(len(workload)) if row != number]
         fewer = {
             "quotas": [
-                (*([some[row] for row in left] for some in of_jobs), most)
-                for *of_jobs, most in running
+                (*([of_jobs[row] for row in left] for of_jobs in quota[:2]), *quota[2:])
+                for quota in running
             ],
             "places": [([keys[row] for row in left], most) for keys, most in places],
         }
