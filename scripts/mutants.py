@@ -170,6 +170,38 @@ MUTANTS = (
         tests="tests/engine/test_state.py",
     ),
     Mutant(
+        "what a score has of a job is kept though its prediction has changed",
+        "native/answers/program.hpp",
+        "time != time_of(j)",
+        "time == unknown",
+    ),
+    Mutant(
+        "of equal scores that were put off not the first by place is served",
+        "native/core/queue.hpp",
+        "scores_[k] >= scores_[best]",
+        "scores_[k] > scores_[best]",
+    ),
+    Mutant(
+        "a head stays one though a quota bars it since",
+        "native/strategies/easy.hpp",
+        "s.bars_some() && s.bars(s.head)",
+        "false",
+    ),
+    Mutant(
+        "time alone lets a job start a second too early",
+        "native/core/quotas.hpp",
+        "(missing + rate - 1) / rate",
+        "missing / rate",
+        tests="tests/engine/test_minutes.py",
+    ),
+    Mutant(
+        "a job without a licence does not make Slurm look again",
+        "native/strategies/planned.hpp",
+        "lacks || allowed > 1",
+        "allowed > 1",
+        tests="tests/scheduler/test_slurm_scheduler.py",
+    ),
+    Mutant(
         "who would be one too many is counted",
         "native/core/arrivals.hpp",
         "places.bar(outside_[k])",
