@@ -107,6 +107,8 @@ class Quota:
             object.__setattr__(self, kind, tuple((name, bounds[name]) for name in amounts))
         named = [pair for column, names in self.where for pair in alternatives(column, names)]
         named += [pair for name in self.spares for pair in alternatives("queue", name)]
+        if JOB in self.each and self.each != (JOB,):
+            raise HpcgymError("quota: 'job' bounds each job by itself, and takes nothing beside it")
         each = () if self.of_a_job else self.each
         for column in (*each, *(column for column, _ in named)):
             if column not in COLUMNS:
@@ -253,7 +255,8 @@ class Quota:
 
     def of_cluster(self, amount: str) -> bool:
         """Return whether it says how many licences of an amount the cluster has."""
-        return amount.startswith(LICENCE) and not (self.each or self.where or self.spares)
+        is_licence = amount.startswith(LICENCE) and not amount_called(amount).of
+        return is_licence and not (self.each or self.where or self.spares)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs may start though they exceed the quota, (n_jobs,)."""
@@ -382,15 +385,16 @@ class Window:
     def may_use(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs it is open to, (n_jobs,).
 
-        If it names reservations, and the log tells any, jobs of its accounts and users that did not
-        ask for one of them may not use it, as in Slurm.
+        If it names reservations, and the log tells any, these are the jobs that asked for one of
+        them, as in Slurm. Else a job must be of its accounts and of its users, where it names both.
         """
-        told = self.reservations and tells_reservations(workload)
-        may = np.zeros(len(workload), np.bool_)
-        for key, column in _WHO.items():
-            if (names := getattr(self, key)) and (not told or column == RESERVATION):
-                may |= np.isin(called_in(workload, column), names)
-        return may
+        told = bool(self.reservations) and tells_reservations(workload)
+        may = [
+            np.isin(called_in(workload, column), names)
+            for key, column in _WHO.items()
+            if (names := getattr(self, key)) and told == (column == RESERVATION)
+        ]
+        return np.logical_and.reduce(may) if may else np.zeros(len(workload), np.bool_)
 
     def __str__(self) -> str:
         of = f":nodes={self.nodes}" if self.nodes else ""

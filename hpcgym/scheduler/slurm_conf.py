@@ -170,7 +170,7 @@ def _warn(read: SlurmRules) -> None:
     untyped = [
         f"{name} in {quota}"
         for quota in read.scheduler.quota
-        for name in map(amount_within, dict(quota.bounds))
+        for name in map(amount_within, dict((*quota.bounds, *quota.least)))
         if name not in has and any(name.startswith(of_type(resource, "")) for resource in has)
     ]
     if untyped:

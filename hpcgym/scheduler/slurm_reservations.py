@@ -52,7 +52,7 @@ def read_reservations(path: Path, window: Callable[..., Window]) -> list[Window]
             if why := _no_window(given, flags):
                 raise HpcgymError(why)
             begin, end = given.get("StartTime", ""), given.get("EndTime", "")
-            windows.append(window(begin, end, nodes=given["Nodes"], **_who(given, flags)))
+            windows.append(window(begin, end, nodes=given["Nodes"], **_who(given)))
         except HpcgymError as error:
             remarks[_LEFT].append(f"{name}: {error}")
             continue
@@ -84,9 +84,13 @@ def _no_window(given: dict[str, str], flags: set[str]) -> str:
     return f"its {denied[0]} are those that it is closed to" if denied else ""
 
 
-def _who(given: dict[str, str], flags: set[str]) -> dict[str, Any]:
-    """Return the accounts, users and the name of a reservation; nothing of one for maintenance."""
-    if "MAINT" in flags:
+def _who(given: dict[str, str]) -> dict[str, Any]:
+    """Return the accounts, users and the name of a reservation; nothing of one of root alone."""
+    names = {
+        key: tuple(name for name in given[of].split(",") if name != "root")
+        for key, of in (("accounts", "Accounts"), ("users", "Users"))
+        if of in given
+    }
+    if not names or not all(names.values()):
         return {}
-    fields = {"accounts": "Accounts", "users": "Users", "reservations": "ReservationName"}
-    return {key: tuple(given[of].split(",")) for key, of in fields.items() if of in given}
+    return {**names, "reservations": (given["ReservationName"],)}

@@ -271,14 +271,15 @@ def check_windows(result: Result) -> list[str]:
 
 def _who_may(workload: Workload, window: Window) -> Mask:
     """Return which jobs a window is open to, (n_jobs,): by account, user or reservation."""
-    named = np.zeros(len(workload), np.bool_)
     wanted_of = {"group_id": window.accounts, "user_id": window.users}
     if window.reservations and tells_reservations(workload):
         wanted_of = {RESERVATION: window.reservations}
+    wanted_of = {column: wanted for column, wanted in wanted_of.items() if wanted}
+    named = np.full(len(workload), bool(wanted_of))
     for column, wanted in wanted_of.items():
         names = names_of(workload, column)
         numbers = workload.columns[column].tolist()
-        named |= np.array([n >= 0 and names.get(n, str(n)) in wanted for n in numbers], np.bool_)
+        named &= np.array([n >= 0 and names.get(n, str(n)) in wanted for n in numbers], np.bool_)
     return named
 
 

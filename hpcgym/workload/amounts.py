@@ -245,6 +245,8 @@ def amount_problem(name: str, *, of_a_job: bool = False) -> str:
     if name in OF_ONE_JOB or name.endswith(_ON_A_NODE):
         of = name.removesuffix(_ON_A_NODE)
         problem = "" if of in OF_ONE_JOB else amount_problem(of)
+        if name != of and not problem and (of in OF_ONE_JOB or of == "jobs" or _weighed(of)):
+            problem = f"{of!r} is not shared by the nodes of a job"
         return problem if of_a_job or problem else f"it is of one job: job:{name}=..."
     if of := _weighed(name):
         if amount_called(of).from_submission or amount_called(of).of:

@@ -1,6 +1,7 @@
 // The parts that answer questions of a simulation, in this order: learned run times, usage,
 // expressions. Each exists only if the rules need it. A copy is independent.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -63,8 +64,11 @@ class Answers {
     const Rules& r = model_->rules;
     puts_off_ = unwatched && (programs_[0] || programs_[1]) && r.primary == Order::scored && !shares &&
                 r.renews == Renews::each_time && !r.asks && !r.starts && !r.asks_within() && !r.managed && !model_->outages &&
-                !model_->arrivals.moves && model_->stops.n_groups() == 0;
-    if (!puts_off_) catch_up(s);
+                !model_->arrivals.moves && model_->stops.n_groups() == 0 && !asks_outside();
+    const bool is_behind = std::exchange(is_due_, false) || !s.queue.listed.empty();
+    if (puts_off_ || !is_behind) return;
+    s.queue.listed.clear();
+    express_now(s);
   }
   // Work out the scores that were put off.
   template <class S>
@@ -101,6 +105,11 @@ class Answers {
   }
 
  private:
+  bool asks_outside() const {
+    return learner && std::ranges::any_of(model_->learning->estimators, [](const Estimator& each) {
+      return each.kind == Predicts::outside;
+    });
+  }
   // Give all waiting jobs their present scores.
   template <class S>
   void express(S& s) {

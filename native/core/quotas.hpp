@@ -65,13 +65,14 @@ class Quotas {
     return !tight_.empty();
   }
   // Whether a job would exceed this quota now.
-  bool bars(i64 j, i64 quota, i64 now = 0) const {
+  bool bars(i64 j, i64 quota, i64 now) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
     if (count < 0) return false;
     const i64 asked = asks(j, rules_->amounts, quota);
     return asked > 0 && left(count, now) < asked;
   }
-  // Whether a job would exceed any quota.
+  // Whether a job would exceed any quota. Quotas of submitted jobs need no times, here and below: none
+  // of their amounts is weighed by them.
   bool bar(i64 j, i64 now = 0) const {
     for (i64 k = 0; k < rules_->n; ++k)
       if (bars(j, k, now)) return true;
@@ -90,9 +91,9 @@ class Quotas {
     return std::max(least, -1.0);
   }
   // Whether a job lacks a licence of the cluster.
-  bool lacks_licence(i64 j) const {
+  bool lacks_licence(i64 j, i64 now) const {
     for (i64 k = 0; k < rules_->n; ++k)
-      if (rules_->of_cluster[index(k)] && bars(j, k)) return true;
+      if (rules_->of_cluster[index(k)] && bars(j, k, now)) return true;
     return false;
   }
   // [s] when a job that is barred now comes to be barred no more, by time alone; else forever.

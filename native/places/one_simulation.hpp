@@ -86,9 +86,19 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   // The same as a part of a longer call. An interrupt between two passes leaves all whole.
   i64 advance(i64 until, i64 passes) {
+    this->go_unwatched(until == forever && passes == forever);
+    try {
+      const i64 done = go_on_to(until, passes);
+      this->go_unwatched(false);
+      return done;
+    } catch (...) {
+      if (!is_half_done_) this->go_unwatched(false);
+      throw;
+    }
+  }
+  i64 go_on_to(i64 until, i64 passes) {
     i64 done = 0;
     is_half_done_ = true;
-    this->go_unwatched(until == forever && passes == forever);
     while (!asks_ && done < passes) {
       if (sim_.interrupts.has_read()) look_between_passes();
       if (next_pass(until)) {

@@ -174,7 +174,7 @@ class Planned {
     bool lacks = false;
     s.queue.jobs.each([&](const Entry& e) {
       allowed += !s.quotas->bar(e.job, s.time);
-      lacks = lacks || s.quotas->lacks_licence(e.job);
+      lacks = lacks || s.quotas->lacks_licence(e.job, s.time);
     });
     return lacks || allowed > 1;
   }

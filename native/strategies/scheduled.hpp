@@ -40,9 +40,10 @@ struct Scheduled {
   // Go to the next pass, at `until` [s] or before; return whether there is one. Otherwise something
   // is asked for, or nothing happens until then.
   bool next_pass(i64 until) { return sim_.next_pass(until); }
-  // Whether nobody looks at the simulation before it asks or ends.
+  // Whether nobody looks at the simulation before it asks or ends. Limits of power act between the
+  // scores of a pass and its first head, so there nothing is put off.
   void go_unwatched(bool unwatched) {
-    if constexpr (!Shareable<M>)
+    if constexpr (!Shareable<M> && !Simulator<M>::has_levels)
       answers_.put_off(sim_, unwatched && !planned_ && !conservative_);
   }
   void pass() {

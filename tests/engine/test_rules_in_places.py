@@ -19,6 +19,7 @@ from drawing import strategies as st
 from expression_strategies import general, of_state
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
+from few_jobs import few_jobs
 from mistakes import why_not
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from pieces import same_in_pieces
@@ -382,3 +383,12 @@ def is_remembered(jobs: list[Any], half_life: int | None) -> bool:
 def was_stopped(job: Any) -> bool:
     """Whether a job was cancelled, maybe as an extract began."""
     return bool(job.start >= 0 and job.end - job.start < job.actual)
+
+
+def test_a_head_that_a_quota_bars_since_leaves_its_place() -> None:
+    """Job 2 has started behind job 1, of the same user, and so nothing is reserved for job 1."""
+    log = few_jobs(5, [0, 1, 2, 3], [100, 50, 50, 200], [3, 5, 1, 1], user_id=[9, 1, 1, 2])
+    rules = {"quota": "user:jobs=1"}
+    for engine in (None, "reference"):
+        result = hpcgym.simulate(log, "easy", engine=engine, **rules)
+        assert result.start.tolist() == [0, 203, 2, 3]

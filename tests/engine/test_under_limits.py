@@ -351,3 +351,25 @@ def test_a_cap_may_kill_all_jobs_as_an_extract_begins() -> None:
     result = simulate(log.extract(50), cluster=NODES, limits=[sudden])
     assert (result.start.tolist(), result.end.tolist()) == ([0], [50])
     assert "caps" in validate_schedule(result)
+
+
+def test_the_state_is_that_before_a_cap_kills() -> None:
+    """Rule 30: it is read before the pass, in which the cap then makes room."""
+    policies = ("(user_running > 0)*processors*10-requested", "processors*(free > 0.3)-requested")
+    killed = 0
+    nodes = Cluster(groups=(NodeGroup("a", 8, {"core": 1}, NodePower(50.0, 100.0)),))
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        n, begin = 30, int(rng.integers(30, 60))
+        run_time = rng.integers(1, 60, n)
+        log = few_jobs(
+            8, np.sort(rng.integers(0, 60, n)), run_time, rng.integers(1, 5, n),
+            requested=run_time + rng.integers(0, 40, n), user_id=rng.integers(1, 3, n),
+        )  # fmt: skip
+        cap = PowerCap(
+            float(rng.integers(450, 700)), start=begin, end=begin + 20, kills=True, announced=begin
+        )
+        rules = {"policy": policies[seed % 2], "cluster": nodes, "limits": [cap]}
+        result = agreed(log, **rules)
+        killed += int((result.end - result.start < run_time).sum())
+    assert killed > 0

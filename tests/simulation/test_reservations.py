@@ -111,3 +111,34 @@ def test_what_scontrol_printed(tmp_path: Path) -> None:
     path.write_text(one_line)  # of scontrol -o
     with pytest.warns(HpcgymWarning):
         assert read_windows(path) == (course, upgrade)
+
+
+@pytest.mark.parametrize(
+    ("who", "may"),
+    [
+        ({"accounts": ("physics",)}, [True] * 5),
+        ({"users": ("bob",)}, [False, False, True, False, True]),
+        ({"accounts": ("physics",), "users": ("bob",)}, [False, False, True, False, True]),
+        ({"accounts": ("other",), "users": ("bob",)}, [False] * 5),
+        ({"reservations": ("course",)}, [False] * 5),
+    ],
+)
+def test_a_job_is_of_the_accounts_and_of_the_users(who: dict[str, Any], may: list[bool]) -> None:
+    window = Window("20", "90", nodes="0-1", **who)
+    assert window.may_use(jobs()).tolist() == may
+
+
+@pytest.mark.parametrize(
+    ("names", "who"),
+    [
+        ("Users=root", ()),
+        ("Users=root,ann", ((), ("ann",), ("course",))),
+        ("Users=root Accounts=physics", ()),
+        ("Users=ann Accounts=physics", (("physics",), ("ann",), ("course",))),
+    ],
+)
+def test_root_runs_no_jobs(tmp_path: Path, names: str, who: tuple[Any, ...]) -> None:
+    line = SHOWN.splitlines()[0].replace("Duration=02:00:00", f"Nodes=n1 Flags=MAINT {names}")
+    (tmp_path / "shown.txt").write_text(f"{line}\n")
+    (window,) = read_windows(str(tmp_path / "shown.txt"))
+    assert window.open_to == who
