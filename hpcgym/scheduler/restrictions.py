@@ -125,9 +125,8 @@ class Quota:
                     f" {most!r}"
                 )
         if self.least and not self.of_a_job:
-            raise HpcgymError(
-                f"quota: {self.least[0][0]}> is of one job: job:{self.least[0][0]}>=1"
-            )
+            least = ">=".join(map(str, self.least[0]))
+            raise HpcgymError(f"quota: {least} is of one job: job:{least}")
         for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
@@ -371,7 +370,9 @@ class Window:
         for key in _WHO:
             names = getattr(self, key)
             if not isinstance(names, list | tuple) or not all(map(_is_name, names)):
-                raise HpcgymError(f"window: {key} must be names without / : ; | =, not {names!r}")
+                raise HpcgymError(
+                    f"window: {key} must be names without / : ; | =, or - in front, not {names!r}"
+                )
             object.__setattr__(self, key, tuple(names))
         if self.open_to and width is not None:
             raise HpcgymError(f"window {self}: nodes are open to some jobs, processors to none")
@@ -463,7 +464,9 @@ def tells_reservations(workload: Workload) -> bool:
 
 def _is_name(name: Any) -> bool:
     """Tell whether a window can name it."""
-    return isinstance(name, str) and name.strip() == name != "" and not set("/:;|=") & {*name}
+    if not isinstance(name, str) or name.strip() != name or name.startswith("-"):
+        return False
+    return name != "" and not set("/:;|=") & {*name}
 
 
 def second_of(time: int | str, header: Mapping[str, list[str]], what: str) -> int:

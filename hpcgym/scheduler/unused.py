@@ -90,6 +90,9 @@ def _unused(
     windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
     met = any(end > first and begin <= last for begin, end in windows.values())
     yield f"no window {span}", [] if met else [*windows]
+    opened = [window for window in scheduler.maintenance if window.open_to]
+    closed = [str(window) for window in opened if not window.may_use(workload).any()]
+    yield "no job is of those that these windows are open to", closed
     if failures is not None and len(failures):
         met = bool(((failures.repaired > first) & (failures.time <= last)).any())
         yield f"no failure {span}", [] if met else [f"they begin at {failures.time[0]} s"]

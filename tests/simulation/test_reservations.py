@@ -142,3 +142,8 @@ def test_root_runs_no_jobs(tmp_path: Path, names: str, who: tuple[Any, ...]) -> 
     (tmp_path / "shown.txt").write_text(f"{line}\n")
     (window,) = read_windows(str(tmp_path / "shown.txt"))
     assert window.open_to == who
+
+
+def test_a_window_that_is_open_to_nobody_is_told() -> None:
+    with pytest.warns(HpcgymWarning, match="open to: 20/90:nodes=0-1:accounts=pysics"):
+        hpcgym.simulate(jobs(), cluster=MACHINE, maintenance="20/90:nodes=0-1:accounts=pysics")
