@@ -188,10 +188,10 @@ MUTANTS = (
         "false",
     ),
     Mutant(
-        "time alone lets a job start a second too early",
+        "time alone lets a job start a second too late",
         "native/core/quotas.hpp",
         "(missing + rate - 1) / rate",
-        "missing / rate",
+        "(missing + rate) / rate",
         tests="tests/engine/test_minutes.py",
     ),
     Mutant(

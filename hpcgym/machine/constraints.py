@@ -5,7 +5,7 @@ job. Signs are read from left to right, & before | or not, and a comma is &
 (https://slurm.schedmd.com/sbatch.html#OPT_constraint and ``_feature_string2list`` of
 ``job_scheduler.c``, Slurm 22.05 to 25.05; parentheses may be within others here). In brackets
 stands what is of all nodes together: ``[a|b]``, all have the same of them, and ``[a*2&b*4]``, so
-many have each. :func:`followed` says what of that is followed.
+many have each. :func:`followed` says which parts are followed.
 """
 
 from __future__ import annotations

@@ -152,9 +152,8 @@ def bounds_of(limits: Limits) -> dict[Bound, int]:
         for name, most in of_column.items():
             amount = limit.amount or amount_of_tres(name)
             if amount and not _closes(amount, most):
-                bounds[
-                    limit.each, amount if limit.amount else limit.called(amount), limit.least
-                ] = most
+                called = amount if limit.amount else limit.called(amount)
+                bounds[limit.each, called, limit.least] = most
     return bounds
 
 

@@ -199,7 +199,7 @@ def with_default_memory(workload: Workload, cluster: Cluster) -> Workload:
 
     Where it is for each node, those stay as they are of which nothing tells the nodes.
     """
-    named, given = partitions_of(workload), 0
+    named = partitions_of(workload)
     if MEMORY not in cluster.resources or not any(
         part.default_memory for part in cluster.partitions
     ):

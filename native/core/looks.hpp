@@ -79,9 +79,9 @@ struct Looks {
   }
   // On nodes: note whether looks continue without an event. Slurm looks again if something has
   // changed since the last look. For Slurm that includes: two jobs wait that no quota bars, or one
-  // that lacks a licence of the cluster (`by_jobs`), this plan or the last one reserves a node without a job, or a job would fit before the time
-  // from which it was tested. If none holds, all later looks find the same. `by_event`: an event
-  // caused this look.
+  // that lacks a licence of the cluster (`by_jobs`), this plan or the last one reserves a node
+  // without a job, or a job would fit before the time from which it was tested. If none holds, all
+  // later looks find the same. `by_event`: an event caused this look.
   void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool by_jobs, bool by_event, bool plans_idle,
                      bool put_off) {
     if (queued == 0) {

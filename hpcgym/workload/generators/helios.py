@@ -2,8 +2,8 @@
 
 Q. Hu, P. Sun, S. Yan, Y. Wen and T. Zhang, "Characterization and prediction of deep learning
 workloads in large-scale GPU datacenters", SC 2021, with the authors' artifact
-(github.com/S-Lab-System-Group/HeliosArtifact), whose figures are drawings with their numbers. Of
-its GPU jobs from April to September 2020 is published, and is so here:
+(github.com/S-Lab-System-Group/HeliosArtifact), whose figures are drawings with their numbers. The
+authors publish the following of its GPU jobs, April to September 2020; it is the same here:
 
 - :data:`GPUS`: the shares of jobs by number of GPUs (Figure 6a, ``job_cdf_gpunum.pdf``).
 - :data:`RUN_TIMES`: how many run no longer than a second, 2, 4, ... 2^21 (Figure 5a,
@@ -16,8 +16,8 @@ its GPU jobs from April to September 2020 is published, and is so here:
 Assumed, since nothing is published of it:
 
 - Jobs between two numbers of GPUs have the higher one, and those of more than 64 have 128: jobs
-  have 6.82 on average then, and 6.74 in the log. Within its two powers of two a run time is
-  log-uniform.
+  have 6.82 on average then, and 6.74 in the log. Between two neighbouring powers of two, run times
+  are log-uniform.
 - Run times do not depend on numbers of GPUs. Jobs of up to 8 have 42 % of the GPU time then, as in
   Figure 6b, but those of one have 8 % where it has 5 %, and those of more than 64 have 26 % where
   it has 9 %.
