@@ -392,3 +392,22 @@ def test_a_head_that_a_quota_bars_since_leaves_its_place() -> None:
     for engine in (None, "reference"):
         result = hpcgym.simulate(log, "easy", engine=engine, **rules)
         assert result.start.tolist() == [0, 203, 2, 3]
+
+
+def test_scores_follow_predictions_that_change_while_jobs_wait() -> None:
+    """What an expression has of a job is worked out anew once its user's jobs have ended."""
+    changed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        run = rng.integers(1, 60, 40)
+        log = few_jobs(
+            4, np.sort(rng.integers(0, 400, 40)), run, rng.integers(1, 4, 40),
+            requested=run * rng.integers(1, 9, 40), user_id=rng.integers(1, 5, 40),
+        )  # fmt: skip
+        rules = {"policy": "wait*free-log(requested)", "policy_estimate": "typical-ratio"}
+        result = hpcgym.simulate(log, "easy", **rules)
+        slow = hpcgym.simulate(log, "easy", engine="reference", **rules)
+        assert result.start.tolist() == slow.start.tolist()
+        fixed = hpcgym.simulate(log, "easy", **{**rules, "policy_estimate": "requested"})
+        changed += result.start.tolist() != fixed.start.tolist()
+    assert changed > 10
