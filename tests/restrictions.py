@@ -82,7 +82,7 @@ WHO = st.sampled_from(
         (":accounts=1", {("g", 1)}),
         (":users=0|1", {("u", 0), ("u", 1)}),
         (":accounts=2:users=1", {("g", 2), ("u", 1)}),
-        (":users=999", set()),
+        (":users=999", {("u", 999)}),
     ]
 )
 
@@ -114,7 +114,10 @@ def windows_for(data: st.DataObject, cluster: Cluster, workload: Workload) -> Wi
         None
         if wanted is None
         else frozenset(
-            row for row, job in enumerate(jobs) if wanted & {*zip("gu", job, strict=True)}
+            row
+            for row, (group, user) in enumerate(jobs)
+            for own in ({"g": group, "u": user},)
+            if all((kind, own[kind]) in wanted for kind, _ in wanted)
         )
         for _, wanted in who
     ]
