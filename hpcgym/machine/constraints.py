@@ -66,7 +66,7 @@ def constraint_of(text: str) -> Constraint:
 
     Raises
     ------
-    HpcgymError : it is none.
+    HpcgymError : the text is no constraint.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def _joined(tokens: list[str], at: int, inside: str = "") -> tuple[Constraint, i
 
     Raises
     ------
-    ValueError : there is none; it says why.
+    ValueError : no constraint begins there; the message says why.
     """
     read, at = _single(tokens, at, inside)
     while at < len(tokens) and tokens[at] in ("&", "|"):

@@ -57,7 +57,7 @@ Rules
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
-    Some jobs may be spared by a window: for them there is none. Then its nodes hold no unit of the
+    A window may spare some jobs: it does not concern them. Then its nodes hold no unit of the
     others, and what is free there counts as free, but under rule 14.
 13. Suspension, rule 29 there, frees cores, the first resource; all else, as memory, stays taken.
     Where cores of suspended jobs count as taken, they do so beside those of the jobs that run

@@ -118,7 +118,7 @@ NOT_BUILT = {
     "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
     "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
     "maintenance, preemption | environments by rule": (
-        "there jobs start around one reservation at most, no window is seen, and nobody is stopped"
+        "there jobs start around one reservation at most, no window is seen, and no job is stopped"
     ),
     # passes for each event
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",
@@ -162,7 +162,7 @@ NOT_BUILT = {
     ),
     # jobs that are stopped
     "preemption | whole nodes": "power and energy, too, decide there what is free",
-    "preemption | shared nodes": "nobody is stopped there, for parts of nodes or for whole ones",
+    "preemption | shared nodes": "no job is stopped there, for parts of nodes or for whole ones",
     "preemption | look-ahead": (
         "in a drained queue run times are guesses, and so are the jobs that would be stopped"
     ),

@@ -28,7 +28,7 @@ def constraints_of(workload: Workload) -> tuple[NDArray[np.object_], NDArray[np.
 
     Raises
     ------
-    WorkloadError : a job with a constraint that is none.
+    WorkloadError : the constraint of a job is not one of Slurm, such as ``a&b``.
     """
     asked = np.full(len(workload), "", object)
     partly = np.zeros(len(workload), np.bool_)
@@ -59,7 +59,7 @@ def machine_for(workload: Workload, cluster: Cluster) -> Cluster:
 
     Raises
     ------
-    WorkloadError : a job with a constraint that is none.
+    WorkloadError : the constraint of a job is not one of Slurm, such as ``a&b``.
     """
     if not _has_features(cluster):
         return cluster
@@ -78,7 +78,7 @@ def with_constraints_counted(workload: Workload, cluster: Cluster | None) -> Wor
 
     Raises
     ------
-    WorkloadError : a job with a constraint that is none.
+    WorkloadError : the constraint of a job is not one of Slurm, such as ``a&b``.
     """
     if cluster is None or not _has_features(cluster):
         told = workload.columns[CONSTRAINT] != MISSING
