@@ -182,12 +182,6 @@ MUTANTS = (
         "scores_[k] > scores_[best]",
     ),
     Mutant(
-        "a head stays one though a quota bars it since",
-        "native/strategies/easy.hpp",
-        "s.bars_some() && s.bars(s.head)",
-        "false",
-    ),
-    Mutant(
         "time alone lets a job start a second too late",
         "native/core/quotas.hpp",
         "(missing + rate - 1) / rate",

@@ -195,10 +195,6 @@ struct Simulator {
     return machine.bars(j) || (quotas && quotas->bar(j, time)) || is_passed_over(j) ||
            (stops && stops->holds(j));
   }
-  // Whether nothing else bars jobs than quotas that only starts and ends of jobs change.
-  bool bars_by_amounts_alone() const {
-    return quotas && !quotas->weighs_time() && !M::restricts && passed_over.empty() && !stops;
-  }
   // Whether any job may be barred.
   bool bars_some() const {
     return M::restricts || quotas || !passed_over.empty() || (stops && stops->holds_some());

@@ -86,14 +86,10 @@ class Easy {
   // Judge a single new job alone, if that settles the pass: (settled, the job starts).
   std::pair<bool, bool> settle_arrival(i64 j) {
     const Rules& r = s.rules();
-    const bool barred = s.bars_some() && s.bars(j);
-    if (s.bars_some() && !s.bars_by_amounts_alone()) return {false, false};
-    const bool fits = !barred && s.machine.fits(j, needs(j), room());
+    if (s.bars_some()) return {false, false};
+    const bool fits = s.machine.fits(j, needs(j), room());
     if (s.queue.empty()) return {fits && M::alike, fits && M::alike};
     if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
-    // a job that has started before the head may leave it too little of an amount
-    if (s.bars_some() && s.bars(s.head)) return {false, false};
-    if (barred) return {true, false};
     if (r.primary != Order::submission && (r.threshold >= 0 || s.queue.comes_before(j, s.head)))
       return {false, false};
     if (r.depth == 0) return {true, false};
