@@ -85,10 +85,11 @@ def test_who_is_driven_serves_by_priority_and_not_at_submission(
 
 
 def test_a_pool_is_one_node_and_nodes_have_cores_and_memory() -> None:
-    assert nodes_of(Cluster(100)) == ((100, None, ()),)
-    assert nodes_of(find_cluster("2x2x4")) == ((8, None, ()),) * 2
+    assert nodes_of(Cluster(100)) == (SlurmNode(100),)
+    assert nodes_of(find_cluster("2x2x4")) == (SlurmNode(8),) * 2
     thin, fat = NodeGroup("thin", 2, {"core": 4}), NodeGroup("fat", 1, {"core": 8, "mem": 64})
-    assert nodes_of(Cluster(groups=(thin, fat))) == ((4, 0, ()), (4, 0, ()), (8, 64, ()))
+    expected = SlurmNode(4, 0), SlurmNode(4, 0), SlurmNode(8, 64)
+    assert nodes_of(Cluster(groups=(thin, fat))) == expected
 
 
 test_mistakes = mistakes_of(globals())

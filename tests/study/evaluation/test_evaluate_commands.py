@@ -132,7 +132,7 @@ def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     (tmp_path / "own_quotas.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    words = ["evaluate", "spf", row, *FEW, "--jobs", "12"]
+    words = ["evaluate", "spf", row, "--jobs", "12", *FEW[2:]]
     words += ["--workload", "lublin:jobs=300,processors=64,seed=4", "--format", "json"]
     words += ["--start", "empty", "--arrivals", "stop", "--horizon", "none"]
     done = CliRunner().invoke(app, [*words, "--errors", "skip"])
