@@ -136,7 +136,9 @@ def named_once(given: Any, kind: type[T], what: str, must: str, many: str = "") 
     return tuple(things)
 
 
-def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> list[int]:
+def nodes_of_text(
+    text: str, groups: Sequence[tuple[str, int]], where: str, left_out: list[str] | None = None
+) -> list[int]:
     """Return the numbers of the nodes that a text such as ``gpu,0-3,7`` or ``n[01-04],n9`` names.
 
     Parameters
@@ -145,6 +147,7 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
         group is a list of names of Slurm such as ``n[01-64]``, names of nodes; between commas.
     groups : name and number of nodes of each group, in order.
     where : what messages call the partition.
+    left_out : to which names of nodes are added that the machine does not have; None: an error.
 
     Raises
     ------
@@ -162,21 +165,26 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
             check_node(where, numbers[-1], first)
             nodes += numbers
         else:
-            nodes += ranges[part] if part in ranges else _by_name(part, ranges, where)
+            nodes += ranges[part] if part in ranges else _by_name(part, ranges, where, left_out)
     return nodes
 
 
-def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
+def _by_name(
+    part: str, ranges: Mapping[str, range], where: str, left_out: list[str] | None
+) -> list[int]:
     """Return the numbers of nodes that are named as in Slurm, ``n[01-04]``, by groups' names."""
     names = names_of_nodes([(name, len(numbers)) for name, numbers in ranges.items()])
     known = {name: number for number, name in enumerate(names)}
     wanted = hosts(part, where)
-    if missing := [name for name in wanted if name not in known]:
+    missing = [name for name in wanted if name not in known]
+    if missing and left_out is None:
         raise HpcgymError(
             f"{where}: nodes: {missing[0]!r} is neither a group nor a number of nodes such as 0-3,"
             f" nor the name of a node; groups are {', '.join(ranges)}"
         )
-    return [known[name] for name in wanted]
+    if left_out is not None:
+        left_out += missing
+    return [known[name] for name in wanted if name in known]
 
 
 def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:

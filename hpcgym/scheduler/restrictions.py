@@ -331,6 +331,8 @@ class Window:
     accounts, users, reservations : names, or numbers without a name: of jobs of these accounts (a
         log's groups) or users it is open to each, or, if it names reservations and the log tells of
         any (``--reservation`` of Slurm, the column ``reservation``), to those that asked for these.
+    printed : whether a site printed it, of whose nodes the machine need not have all: it closes
+        those that the machine has.
 
     Raises
     ------
@@ -351,6 +353,7 @@ class Window:
     accounts: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
+    printed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("begin", "end"):
@@ -511,7 +514,7 @@ def read_windows(value: Any) -> tuple[Window, ...]:
         return ()
     if isinstance(value, str | os.PathLike) and is_there(value):
         path = Path(value)
-        if head_of(path).startswith(slurm_reservations.BEGINNING.encode()):
+        if head_of(path).startswith(slurm_reservations.BEGINNINGS):
             value = slurm_reservations.read_reservations(path, Window)
         else:
             value = _planned(Failures.read(path))

@@ -17,8 +17,9 @@ from hpcgym.files import text_of
 
 Window = TypeVar("Window")
 
+_BEGINNING, _NOTHING = "ReservationName=", "No reservations in the system"
 #: How such a file begins.
-BEGINNING = "ReservationName="
+BEGINNINGS = (_BEGINNING.encode(), _NOTHING.encode())
 _MOST_BYTES = 1 << 24
 _FIELD = re.compile(r"(\w+)=(\S*)")
 _NONE = ("", "(null)", "n/a")
@@ -38,7 +39,7 @@ def read_reservations(path: Path, window: Callable[..., Window]) -> list[Window]
 
     Raises
     ------
-    HpcgymError : a file that cannot be read, or without a reservation that is a window.
+    HpcgymError : a file that cannot be read, or with reservations of which none is a window.
 
     Warns
     -----
@@ -52,23 +53,22 @@ def read_reservations(path: Path, window: Callable[..., Window]) -> list[Window]
             if why := _no_window(given, flags):
                 raise HpcgymError(why)
             begin, end = given.get("StartTime", ""), given.get("EndTime", "")
-            windows.append(window(begin, end, nodes=given["Nodes"], **_who(given)))
+            windows.append(window(begin, end, nodes=given["Nodes"], **_who(given), printed=True))
         except HpcgymError as error:
             remarks[_LEFT].append(f"{name}: {error}")
             continue
         if flags & _REPEAT:
             remarks[_ONCE].append(name)
-    if not windows:
-        why = next(iter(remarks[_LEFT]), "it names none")
-        raise HpcgymError(f"{path}: it has no reservation of whole nodes: {why}")
+    if remarks[_LEFT] and not windows:
+        raise HpcgymError(f"{path}: it has no reservation of whole nodes: {remarks[_LEFT][0]}")
     warn_of_file(path, remarks, HpcgymWarning)
     return windows
 
 
 def _reservations(text: str) -> Iterator[dict[str, str]]:
     """Yield the fields of each reservation that have a value."""
-    for part in re.split(rf"^(?={BEGINNING})", text, flags=re.MULTILINE):
-        if part.strip():
+    for part in re.split(rf"^(?={_BEGINNING})", text, flags=re.MULTILINE):
+        if part.strip() and not part.startswith(_NOTHING):
             yield {key: value for key, value in _FIELD.findall(part) if value not in _NONE}
 
 

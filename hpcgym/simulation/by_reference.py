@@ -36,7 +36,7 @@ from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.policies.expressions import OF_AMOUNTS
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
-from hpcgym.scheduler.restrictions import Quota
+from hpcgym.scheduler.restrictions import Quota, Window
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.driver import Run
@@ -223,7 +223,9 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
     same = ("backfill", "correction", "passes", "threshold")
     orders = zip(("policy", "backfill_order"), scheduler.orders, strict=True)
     estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
-    quotas = scheduler.quota
+    quotas, maintenance = scheduler.quota, scheduler.maintenance
+    if cluster.groups:  # a printed one may close no node of the machine
+        maintenance = tuple(window for window in maintenance if len(nodes_in(window, cluster)))
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
         **{rule: _order(order, getattr(scheduler, rule), workload) for rule, order in orders},
@@ -246,10 +248,10 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         "places": [
             (_keys(workload, quota), most) for quota in quotas for most in quota.submitted.values()
         ],
-        "windows": _windows(workload, scheduler, cluster),
+        "windows": _windows(workload, maintenance, cluster),
         "spared": [
             frozenset(np.flatnonzero(window.may_use(workload)).tolist()) if window.open_to else None
-            for window in scheduler.maintenance
+            for window in maintenance
         ],
         "follows": _follows(workload, scheduler.dependencies),
         "preemption": _preemption(workload, scheduler),
@@ -296,10 +298,10 @@ def _keys(workload: Workload, quota: Quota) -> list[tuple[int] | None]:
     return [None if key < 0 else Spared((key,)) if free else (key,) for key, free in both]
 
 
-def _windows(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Any]:
+def _windows(workload: Workload, maintenance: Iterable[Window], cluster: Cluster) -> list[Any]:
     """Return begin, end and the nodes of each window, or its processors on a pool."""
     windows: list[Any] = []
-    for window in scheduler.maintenance:
+    for window in maintenance:
         begin, end = window.seconds(workload.header)
         if cluster.groups:
             windows.append((begin, end, nodes_in(window, cluster).tolist()))

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.machine.pool import ANY_NUMBER
+from hpcgym.names import MEMORY
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
-from hpcgym.words import so_many
-from hpcgym.workload.amounts import OF_ONE_JOB, amount_called, asked_of
+from hpcgym.words import counted, first_few, so_many
+from hpcgym.workload.amounts import OF_ONE_JOB, amount_called, amount_within, asked_of
 from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
@@ -67,6 +68,8 @@ def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
                 asked = -(-int(quota.asked(workload, name)[job]) // unit)
                 less = asked < dict(quota.least).get(name, 0)
                 what = f"s of {name}" if name in OF_ONE_JOB else name
+                if unit == 1 and amount_within(name) == MEMORY:
+                    what = f"MB of {name}"
                 count = so_many(int(np.count_nonzero(wide)), len(workload))
                 raise WorkloadError(
                     f"{workload.name}: {workload.called(job)} asks for {asked} {what},"
@@ -232,7 +235,17 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     ------
     HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
         pool, unknown nodes, or windows that together close more than there is.
+
+    Warns
+    -----
+    HpcgymWarning : printed windows name nodes that the machine does not have.
     """
+    left_out: list[str] = []
+    for window in scheduler.maintenance:
+        nodes_in(window, cluster, left_out)
+    if named := sorted({*left_out}):
+        text = f"windows name {counted(len(named), 'node')} that the machine does not have"
+        warn_caller(f"{text}: {first_few(named)}", HpcgymWarning)
     opened = itertools.count()
     places = [next(opened) if window.open_to else -1 for window in scheduler.maintenance]
     closed = [
@@ -268,8 +281,12 @@ def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[C
     return [Closing(begin, end, cores * len(alike), alike) for cores, alike in sizes]
 
 
-def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
+def nodes_in(
+    window: Window, cluster: Cluster, left_out: list[str] | None = None
+) -> NDArray[np.int64]:
     """Return the nodes that a window closes, ascending; a pool is one node.
+
+    To ``left_out`` are added names of nodes in a printed one that the machine does not have.
 
     Raises
     ------
@@ -289,7 +306,9 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
     if not window.nodes:
         return np.arange(cluster.nodes)
     sizes = [(group.name, group.nodes) for group in cluster.groups]
-    return np.unique(nodes_of_text(window.nodes, sizes, f"window {window}")).astype(np.int64)
+    unknown = ([] if left_out is None else left_out) if window.printed else None
+    nodes = nodes_of_text(window.nodes, sizes, f"window {window}", unknown)
+    return np.unique(nodes).astype(np.int64)
 
 
 def _check_room(closed: list[tuple[Window, Closing]], cluster: Cluster) -> None:

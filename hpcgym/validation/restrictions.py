@@ -288,7 +288,11 @@ def window_ends(result: Result) -> Times:
 
     A pass follows these.
     """
-    windows = result.scheduler.maintenance
+    windows = [
+        window
+        for window in result.scheduler.maintenance
+        if not window.nodes or _closed(result, window).any()
+    ]
     if not len(result.start):
         return np.zeros(0, np.int64)
     ends = np.array([window.seconds(result.workload.header)[1] for window in windows], np.int64)
@@ -303,14 +307,20 @@ def _on(result: Result, window: Window) -> Mask:
     on = np.ones(len(result.start), np.bool_)
     if not window.nodes:
         return on
-    cluster, held = result.cluster, result.allocation
+    held = result.allocation
     assert held is not None  # as units are proved
-    sizes = [(group.name, group.nodes) for group in cluster.groups]
-    closed = np.zeros(cluster.nodes, np.bool_)
-    closed[nodes_of_text(window.nodes, sizes, str(window))] = True
     on[:] = False
-    on[owner_of(held.first)[closed[held.node]]] = True
+    on[owner_of(held.first)[_closed(result, window)[held.node]]] = True
     return on
+
+
+def _closed(result: Result, window: Window) -> Mask:
+    """Return which nodes a window closes that names some, (n_nodes,)."""
+    sizes = [(group.name, group.nodes) for group in result.cluster.groups]
+    closed = np.zeros(result.cluster.nodes, np.bool_)
+    unknown: list[str] | None = [] if window.printed else None
+    closed[nodes_of_text(window.nodes, sizes, str(window), unknown)] = True
+    return closed
 
 
 def _check_room(result: Result, held: NDArray[np.int64], planned: Mask) -> list[str]:

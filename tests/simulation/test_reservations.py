@@ -144,6 +144,31 @@ def test_root_runs_no_jobs(tmp_path: Path, names: str, who: tuple[Any, ...]) -> 
     assert window.open_to == who
 
 
+def test_nodes_that_the_machine_leaves_out_are_told(tmp_path: Path) -> None:
+    """Of three printed nodes the machine has two, and of another reservation none."""
+    path = tmp_path / "reservations.txt"
+    begin, end = ("2024-03-01T00:00:20", "2024-03-01T00:01:30")
+    line = f"ReservationName={{}} StartTime={begin} EndTime={end} Nodes={{}} Flags=MAINT Users=root"
+    path.write_text(f"{line.format('a', 'n[1-2,8]')}\n{line.format('b', 'm7')}\n")
+    workload = jobs()
+    dated = replace(workload, header={**workload.header, "UnixStartTime": ["1709251200"]})
+    for backfill in RULES[1:]:
+        message = r"windows name 2 nodes that the machine does not have: m7, n8"
+        with pytest.warns(HpcgymWarning, match=message):
+            begun = starts(dated, backfill, str(path))
+        assert begun == starts(jobs(), backfill, "20/90:nodes=0-1")
+    with pytest.raises(hpcgym.HpcgymError, match="'m7' is neither"):  # unless it was printed
+        starts(dated, "easy", "20/90:nodes=n1,m7")
+
+
+def test_no_reservations_are_an_empty_list(tmp_path: Path) -> None:
+    path = tmp_path / "none.txt"
+    path.write_text("No reservations in the system\n")
+    assert read_windows(path) == ()
+    result = hpcgym.simulate(jobs(), cluster=MACHINE, maintenance=path)
+    assert result.start.tolist() == hpcgym.simulate(jobs(), cluster=MACHINE).start.tolist()
+
+
 def test_a_window_that_is_open_to_nobody_is_told() -> None:
     with pytest.warns(HpcgymWarning, match="open to: 20/90:nodes=0-1:accounts=pysics"):
         hpcgym.simulate(jobs(), cluster=MACHINE, maintenance="20/90:nodes=0-1:accounts=pysics")
