@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
 from hpcgym.machine.slurm.nodes import of_sole_type
-from hpcgym.names import CORE, MEMORY, MOST_NICE, of_type
+from hpcgym.names import CORE, LICENCE, MEMORY, MOST_NICE, of_type
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -40,6 +40,10 @@ _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill) if each.name !=
 #: Of these, what passes at events follow: all that there is under sched/builtin.
 _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
+_AS_IT_IS = "no_normal_"  # before a factor that is not divided, ``part``, ``qos`` or ``tres``
+#: Flags of priorities that a scheduler follows, or that change nothing it follows.
+_FLAGS = ("", _CLASSIC, "fair_tree", MAX_TRES)
+_FLAGS += tuple(f"{_AS_IT_IS}{of}" for of in ("part", "qos", "tres", "assoc"))
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "licenses")
 _BILLING = "tresbillingweights"
@@ -49,6 +53,8 @@ _MULTIFACTOR = (
     "priorityweightpartition", "priorityweightqos", "priorityweighttres", "prioritymaxage",
     "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
 )  # fmt: skip
+#: Those of them that are lists, of which a part may be followed.
+_LISTS = ("priorityweighttres", "priorityflags")
 #: Why settings are not followed.
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
 _NOT_SIMULATED = "not simulated"
@@ -142,7 +148,7 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{files.conf}: {error}") from None
     rest = [setting for setting in conf.others if not any(error.is_of(setting) for error in wrong)]
-    why = [(setting, _why(setting, conf, scheduler, known)) for setting in rest]
+    why = [part for setting in rest for part in _parts(setting, conf, scheduler, known)]
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
     of_qos = slurm_qos.limits_as_quotas(known)[1]
@@ -266,13 +272,17 @@ def _licences(conf: SlurmConf) -> list[Quota]:
     Without bf_licenses Slurm passes over a job that lacks some, and reserves nothing for it (page
     "slurm.conf").
     """
-    text = conf.scheduling.get("licenses", "")
-    licences = licences_in(text)
+    licences, text = _licences_of(conf), conf.scheduling.get("licenses", "")
     try:
         return [Quota(bounds=licences)] if licences else []
     except HpcgymError as error:
         such = f"Licenses={text}: no list such as matlab:20,abaqus@server:5: {error}"
         raise conf.wrong("licenses", such) from None
+
+
+def _licences_of(conf: SlurmConf) -> dict[str, int]:
+    """Return how many the cluster has of each licence, by its column."""
+    return licences_in(conf.scheduling.get("licenses", ""))
 
 
 def _partitions_of(conf: SlurmConf, known: Sequence[Qos]) -> dict[str, list[str]]:
@@ -301,6 +311,23 @@ def _rule_of(setting: OtherSetting) -> str:
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
+def _parts(
+    setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]
+) -> Iterator[tuple[OtherSetting, str]]:
+    """Yield a setting with why it is not followed, blank: it is; a list in parts, if both hold."""
+    values = [part.strip() for part in setting.value.split(",")]
+    if setting.of or not setting.is_called(*_LISTS):
+        values = [setting.value]
+    by_reason: dict[str, list[str]] = {}
+    for value in values:
+        reason = _why(setting._replace(value=value), conf, scheduler, known)
+        by_reason.setdefault(reason, []).append(value)
+    for reason, own in by_reason.items():
+        text = ",".join(own)
+        part = setting._replace(key=f"{setting.key}={text}", value="") if reason else setting
+        yield (part if len(by_reason) > 1 else setting), reason
+
+
 def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]) -> str:
     """Return why a setting is not followed; blank: it is."""
     key, value = setting.key.casefold(), setting.value.casefold()
@@ -314,11 +341,10 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
             return _WITH_QOS
-        if key == "priorityweighttres" and (left := [*_tres_weights(conf, simulated=False)]):
-            return f"weights of {', '.join(left)} are not simulated, only those of CPUs"
-        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree", MAX_TRES}:
-            return "of its flags only NO_FAIR_TREE and MAX_TRES are simulated"
-        return ""
+        if key == "priorityweighttres" and value:
+            counted = all(_totals_of(conf, amount) for amount in weights_of(setting.value))
+            return "" if counted else "weighed is what cores, memory, Gres or Licenses have"
+        return _NOT_SIMULATED if key == "priorityflags" and value not in _FLAGS else ""
     if key.startswith(PARAMETERS):
         return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
     if key.startswith("preempt") or key == "gracetime":
@@ -430,14 +456,16 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     if age == math.inf:  # it never counts
         weights["PriorityWeightAge"] = 0
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
-    weights["PriorityWeightQOS"] = _weight(conf, "PriorityWeightQOS") if known else 0
-    terms += _of_qos(known, weights["PriorityWeightQOS"])
-    weights["PriorityWeightPartition"] = _weight(conf, "PriorityWeightPartition")
-    terms = _of_partitions(conf, weights["PriorityWeightPartition"]) + terms
-    of_amounts = _tres_weights(conf, simulated=True)
-    terms += [term for name, weight in of_amounts.items() for term in _of_tres(conf, name, weight)]
-    weights["PriorityWeightTRES"] = math.ceil(sum(of_amounts.values()))
-    most, of_usage = sum(weights.values()), weights["PriorityWeightFairshare"] > 0
+    by_partition = {of.name: of.priority_factor for of in conf.cluster.partitions}
+    weight = _weight(conf, "PriorityWeightPartition")
+    of_partitions = _over_greatest(conf, "part", "partition", by_partition, weight)
+    by_qos = {qos.name: qos.priority for qos in known}
+    weight = _weight(conf, "PriorityWeightQOS") if known else 0
+    of_qos = _over_greatest(conf, "qos", "queue", by_qos, weight)
+    of_amounts = _of_tres(conf)
+    terms = [*of_partitions.terms, *terms, *of_qos.terms, *of_amounts.terms]
+    most = sum(weights.values()) + of_partitions.most + of_qos.most + of_amounts.most
+    of_usage = weights["PriorityWeightFairshare"] > 0
     policy = _with_tiers(conf, *_less_nice(terms, most, of_usage)) or "fcfs"
     if not of_usage:
         return policy, None
@@ -486,63 +514,78 @@ def _with_tiers(conf: SlurmConf, priority: str, reach: int) -> str:
     return " + ".join([*_of_names("partition", numbers), *([priority] if priority else [])])
 
 
-def _of_partitions(conf: SlurmConf, weight: int) -> list[str]:
-    """Return what partitions add to the priority of their jobs: the weight times their factors.
+class _Factors(NamedTuple):
+    """Terms of a priority, none below 0, and the most that they are in sum."""
 
-    Each over the greatest.
+    terms: list[str]
+    most: int
+
+
+def _over_greatest(
+    conf: SlurmConf, kind: str, column: str, numbers: Mapping[str, int], weight: int
+) -> _Factors:
+    """Return what names in a column add to the priority: the weight times a part of the greatest.
+
+    By Slurm's page "Multifactor Priority Plugin"; with ``NO_NORMAL_`` before the ``kind`` among
+    PriorityFlags, the weight times the number itself.
     """
-    partitions = conf.cluster.partitions
-    greatest = max((partition.priority_factor for partition in partitions), default=0) or 1
-    return _of_names(
-        "partition",
-        {partition.name: weight * partition.priority_factor / greatest for partition in partitions},
-    )
+    greatest = max(numbers.values(), default=0) or 1
+    whole = 1 if f"{_AS_IT_IS}{kind}" in _flags(conf) else greatest
+    shares = {name: weight * number / whole for name, number in numbers.items()}
+    return _Factors(_of_names(column, shares), weight * greatest // whole)
 
 
-#: Amount -> what expressions call what a job asks for of it.
-_ASKED = {"processors": "processors"}
+def _of_tres(conf: SlurmConf) -> _Factors:
+    """Return what a job's shares of all that its partition has of amounts add to its priority.
 
-
-def _tres_weights(conf: SlurmConf, *, simulated: bool) -> dict[str, float]:
-    """Return the weights of PriorityWeightTRES that are simulated, or the others."""
+    By ``_get_tres_factors`` in ``priority_multifactor.c`` of Slurm 22.05 to 25.05.
+    """
     text = conf.scheduling.get("priorityweighttres", "")
     try:
         weights = weights_of(text) if text else {}
     except HpcgymError as error:
         raise conf.wrong("priorityweighttres", f"PriorityWeightTRES={text}: {error}") from None
-    return {name: weights[name] for name in weights if (name in _ASKED) == simulated}
+    terms, most, as_it_is = [], 0.0, f"{_AS_IT_IS}tres" in _flags(conf)
+    for amount, weight in weights.items():
+        totals = _totals_of(conf, amount) if weight else {}
+        most += weight * max((total if as_it_is else 1 for total in totals.values()), default=0)
+        name = of_sole_type(amount, conf.sole_types)
+        asked = name if name == "processors" else f"asked({name!r})"
+        by_share: dict[float, list[str]] = {}
+        for part, total in totals.items():
+            share = weight / (1 if as_it_is else total)
+            by_share.setdefault(share, []).append(f"partition == {part!r}")
+        everywhere = len(by_share) == 1 and len(totals) >= len(conf.cluster.partitions)
+        for share, parts in by_share.items():
+            there = "" if everywhere else f" * ({' or '.join(parts)})"
+            terms.append(f"{share:.15g}{there} * {asked}")
+    return _Factors(terms, math.ceil(most))
 
 
-def _of_tres(conf: SlurmConf, amount: str, weight: float) -> list[str]:
-    """Return what a job's share of all that its partition has of an amount adds to its priority.
+def _totals_of(conf: SlurmConf, amount: str) -> dict[str, int]:
+    """Return how much each partition has of an amount, of those with some; of licences all.
 
-    By ``_get_tres_factors`` in ``priority_multifactor.c`` of Slurm 22.05 to 25.05.
+    By ``_calc_part_tres`` in ``partition_mgr.c`` of Slurm 22.05 to 25.05. Without partitions ""
+    stands for all nodes. Nodes, which a log need not tell, and what is billed have no number here.
     """
     cluster = conf.cluster
-    column = cluster.resources.index(CORE)
-    totals = {
-        part.name: int(cluster.capacity[list(part.nodes), column].sum())
-        for part in cluster.partitions
-    }
-    if len({*totals.values()}) <= 1:
-        total = next(iter(totals.values()), cluster.processors)
-        return [f"{weight / total:.15g} * {_ASKED[amount]}"] if total else []
-    shares = {name: weight / total for name, total in totals.items() if total}
-    return [f"{term} * {_ASKED[amount]}" for term in _of_names("partition", shares)]
+    nodes = {part.name: [*part.nodes] for part in cluster.partitions}
+    nodes = nodes or {"": [*range(cluster.nodes)]}
+    if amount.startswith(LICENCE):
+        totals = dict.fromkeys(nodes, _licences_of(conf).get(amount, 0))
+    else:
+        resource = CORE if amount == "processors" else of_sole_type(amount, conf.sole_types)
+        known = {name: place for place, name in enumerate(cluster.resources)}
+        column = cluster.capacity[:, known[resource]] if resource in known else None
+        totals = (
+            {} if column is None else {name: int(column[own].sum()) for name, own in nodes.items()}
+        )
+    return {name: total for name, total in totals.items() if total}
 
 
 def _of_names(column: str, numbers: Mapping[str, float]) -> list[str]:
     """Return terms that are the number of what a job is called in a column."""
     return [f"{n:.15g} * ({column} == {name!r})" for name, n in numbers.items() if n]
-
-
-def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
-    """Return what QOS add to the priority of their jobs: the weight times a part of the greatest.
-
-    By Slurm's page "Multifactor Priority Plugin".
-    """
-    greatest = max((qos.priority for qos in known), default=0) or 1
-    return _of_names("queue", {qos.name: weight * qos.priority / greatest for qos in known})
 
 
 def _seconds(conf: SlurmConf, name: str, usual: int = WEEK_S) -> int | None:

@@ -569,9 +569,9 @@ def test_a_hundred_partitions(tmp_path: Path) -> None:
 
 
 def test_weights_of_amounts_in_priorities(tmp_path: Path) -> None:
-    """Of processors, over those of the partition; of others a warning says that they are left."""
-    text = "PriorityWeightAge=10\nPriorityWeightTRES=CPU=1000,GRES/gpu=5\n"
-    with pytest.warns(HpcgymWarning, match="not followed: PriorityWeightTRES"):
+    """Of processors, over those of the partition; a warning says which weights are left."""
+    text = "PriorityWeightAge=10\nPriorityWeightTRES=CPU=1000,GRES/gpu=5,Node=3\n"
+    with pytest.warns(HpcgymWarning, match="not followed: PriorityWeightTRES=GRES/gpu=5,Node=3$"):
         policy = find_scheduler(conf(tmp_path, text)).policy
     age = "10 * min(wait / 604800, 1)"
     assert policy == f"max({age} + 15.625 * processors - nice, 1)"  # of 64 processors
@@ -582,6 +582,63 @@ def test_weights_of_amounts_in_priorities(tmp_path: Path) -> None:
     )
     with pytest.warns(HpcgymWarning, match="invalid values.*'x=1' is no weight of an amount"):
         assert find_scheduler(conf(tmp_path, "PriorityWeightTRES=x=1\n")).policy == "fcfs"
+
+
+GPUS = """ClusterName=mine
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+NodeName=c[1-2] CPUs=8 RealMemory=4000
+NodeName=g1 CPUs=8 RealMemory=8000 Gres=gpu:4
+PartitionName=cpu Nodes=c[1-2] PriorityJobFactor=1
+PartitionName=gpu Nodes=g1 Default=YES PriorityJobFactor=4
+PartitionName=long Nodes=c[1-2]
+Licenses=matlab:10
+SchedulerType=sched/builtin
+"""
+
+
+def test_weights_of_all_amounts_of_a_partition(tmp_path: Path) -> None:
+    """Each over what the partition has of it; partitions without it add nothing."""
+    path = tmp_path / "slurm.conf"
+    weights = "Mem=80,GRES/gpu=100,license/matlab=50"
+    path.write_text(f"{GPUS}PriorityWeightTRES={weights}\n")
+    assert find_scheduler(str(path)).policy == (
+        "max(0.01 * asked('mem') + 25 * (partition == 'gpu') * asked('gpu')"
+        " + 5 * asked('licence.matlab') - nice, 1)"
+    )
+    table = {"submit_time": [0, 1, 2, 3], "run_time": [10] * 4, "requested_time": [10] * 4}
+    table |= {"core": [8, 8, 8, 8], "gpu": [0, 1, 4, 2], "mem": [80] * 4, "partition": ["gpu"] * 4}
+    table |= {"licence.matlab": [0, 0, 0, 1]}
+    jobs = hpcgym.load_workload(pd.DataFrame(table), cluster=str(path))
+    for engine in (None, "reference"):
+        result = hpcgym.simulate(jobs, str(path), cluster=str(path), engine=engine)
+        assert result.start.tolist() == [0, 30, 10, 20]
+    hpcgym.validate_schedule(result)
+
+
+def test_factors_that_are_not_divided(tmp_path: Path) -> None:
+    """By ``set_priority_factors`` of Slurm: the numbers themselves, times the weights."""
+    path, qos = tmp_path / "slurm.conf", tmp_path / "qos.txt"
+    qos.write_text("Name|Priority\nnormal|5\nurgent|20\n")
+    weights = "PriorityWeightPartition=8\nPriorityWeightQOS=2\nPriorityWeightTRES=GRES/gpu=3\n"
+    flags = "PriorityFlags=NO_NORMAL_PART,NO_NORMAL_QOS,NO_NORMAL_TRES"
+    terms = {
+        "": "2 * (partition == 'cpu') + 8 * (partition == 'gpu') + 2 * (partition == 'long')"
+        " + 0.5 * (queue == 'normal') + 2 * (queue == 'urgent')"
+        " + 0.75 * (partition == 'gpu') * asked('gpu')",
+        flags: "8 * (partition == 'cpu') + 32 * (partition == 'gpu') + 8 * (partition == 'long')"
+        " + 10 * (queue == 'normal') + 40 * (queue == 'urgent')"
+        " + 3 * (partition == 'gpu') * asked('gpu')",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text, expected in terms.items():
+            path.write_text(f"{GPUS}{weights}{text}\n")
+            assert find_scheduler(f"{path}:qos={qos}").policy == f"max({expected} - nice, 1)"
+    path.write_text(f"{GPUS}{weights}{flags},INCR_ONLY\n")
+    with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags=INCR_ONLY$"):
+        find_scheduler(f"{path}:qos={qos}")
 
 
 def test_what_accounting_does_not_track_is_told(tmp_path: Path) -> None:
