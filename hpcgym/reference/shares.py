@@ -26,7 +26,7 @@ Numbers have 50 digits, and are then rounded to 12, so that exact ties stay ties
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, localcontext
 from functools import cache
 from typing import Any
@@ -151,7 +151,8 @@ class ByUsage:
     of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's, and
     ``drawn`` tells which part of its watts a job has drawn; ``counts``, whether a job that has
     ended counts yet. ``processors`` are the machine's, where they are not the simulation's own.
-    ``charged`` is what each job is charged for a second, by its number, in place of processors.
+    ``charged`` is what each job is charged for a second, by its number, in place of processors: of
+    what is billed a sum with its fraction, not what limits count.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class ByUsage:
         rest: Any = lambda job, now: 0.0,
         drawn: Any = lambda job: 1,
         processors: int | None = None,
-        charged: list[int] | None = None,
+        charged: Sequence[float] | None = None,
     ):
         self.charged = charged
         self.kind, self.accounts, self.watts, self.busy, self.rest = (

@@ -16,9 +16,9 @@ from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
-from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import past_jobs, recorded_run_time
+from hpcgym.workload.partitions import charged
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -71,10 +71,12 @@ def accounts_of(
     tree = rules.tree_of(every)
     energy = energy or any(weights[ENERGY] for _, weights in orders)
     watts, energy_capacity = _energy(power, width, cluster, energy)
-    charged = np.concatenate([asked_of(part, [rules.charged])[:, 0] for part in every])
-    rate = np.stack([charged.astype(np.float64), watts])
+    by_part = [charged(part, rules.charged, cluster.partitions) for part in every]
+    of_jobs = np.concatenate(by_part)
+    rate = np.stack([of_jobs, watts])
     # charged alike, jobs have the machine's processors, to the last bit
-    each = 1.0 if np.array_equal(charged, width) else charged.sum() / max(width.sum(), 1)
+    alike = np.array_equal(of_jobs, width)
+    each = 1.0 if alike else math.fsum(of_jobs.tolist()) / max(int(width.sum()), 1)
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
     own = len(by_end)  # from there on are the jobs that are simulated

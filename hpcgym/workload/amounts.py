@@ -384,6 +384,15 @@ def weights_of(text: str) -> dict[str, float]:
 def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
     """Return what jobs are billed for a second by weights of amounts, (n_jobs,), as Slurm does.
 
+    These are the whole numbers that it accounts and limits (``job_set_alloc_tres`` in ``job_mgr.c``
+    of 22.05 to 25.05): :func:`weighed`, rounded down.
+    """
+    return weighed(workload, weights, greatest).astype(np.int64)
+
+
+def weighed(workload: Workload, weights: str, greatest: bool) -> NDArray[np.float64]:
+    """Return the same with its fraction, at least 0, (n_jobs,).
+
     It is the sum over amounts; with ``greatest``, PriorityFlags=MAX_TRES, the greatest of what
     nodes have, and the sum of licences (``assoc_mgr_tres_weighted`` in ``assoc_mgr.c`` of 25.05).
 
@@ -400,11 +409,10 @@ def billed(workload: Workload, weights: str, greatest: bool) -> Ints:
             of_nodes.append(asked)
         else:
             beside = beside + asked
-    whole = np.maximum(np.max(of_nodes, axis=0) + beside, 0)
-    if whole.max(initial=0) > MOST_AMOUNT:
+    together: NDArray[np.float64] = np.maximum(np.max(of_nodes, axis=0) + beside, 0)
+    if together.max(initial=0) > MOST_AMOUNT:
         raise HpcgymError(f"{workload.name}: {weights!r} bills more than {MOST_AMOUNT:,} a second")
-    weighed: Ints = whole.astype(np.int64)
-    return weighed
+    return together
 
 
 #: What licences look like in a slurm.conf and in commands of jobs of Slurm 22.05 to 25.05

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,14 @@ from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.names import BILLING, CORE, MEMORY
 from hpcgym.units import NO_LIMIT_S
 from hpcgym.words import counted, first_few, so_many
-from hpcgym.workload.amounts import asked_of, billed, nodes_told, of_units, units_and_demands
+from hpcgym.workload.amounts import (
+    asked_of,
+    billed,
+    nodes_told,
+    of_units,
+    units_and_demands,
+    weighed,
+)
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.columns import MISSING, read_only
 from hpcgym.workload.extracts import decided
@@ -192,6 +200,27 @@ def with_billing(workload: Workload, partitions: Sequence[Partition]) -> Workloa
                 text = f"partition {partition.name!r}: its TRESBillingWeights bill nothing: {error}"
                 warn_caller(text, WorkloadWarning)
     return workload.with_columns(**{BILLING: billing}) if (billing != MISSING).any() else workload
+
+
+def charged(
+    workload: Workload, amount: str, partitions: Sequence[Partition]
+) -> NDArray[np.float64]:
+    """Return what jobs are charged of an amount for a second, (n_jobs,).
+
+    Of what is billed that is the sum by the weights of their partition with its fraction, where it
+    is what the log tells but for this: Slurm charges 37.5 where it accounts, and limits, 37
+    (``_apply_new_usage`` in ``priority_multifactor.c`` and ``job_set_alloc_tres`` in ``job_mgr.c``
+    of 22.05 to 25.05).
+    """
+    of_jobs = asked_of(workload, [amount])[:, 0].astype(np.float64)
+    if amount == BILLING and (weighing := [part for part in partitions if part.billing]):
+        named = partitions_of(workload)
+        for part in weighing:
+            with suppress(HpcgymError):  # as jobs were loaded it was told that it bills nothing
+                exact = weighed(workload, part.billing, part.bills_greatest)
+                rows = (named == part.name) & (np.floor(exact) == of_jobs)
+                of_jobs[rows] = exact[rows]
+    return of_jobs
 
 
 def with_default_memory(workload: Workload, cluster: Cluster) -> Workload:

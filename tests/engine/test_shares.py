@@ -15,6 +15,7 @@ from share_strategies import SlowOrder
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.errors import RuleWarning
+from hpcgym.machine import NodeGroup, Partition
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import simulate_pool
@@ -189,6 +190,21 @@ def test_what_is_charged_may_be_another_amount(policy: Any) -> None:
     assert result.start.tolist() == [job.start for job in expected]
     usual = simulate(jobs, **rules, fair_share="half_life_s=3600")
     assert result.start.tolist() != usual.start.tolist()
+
+
+def test_what_is_charged_has_a_fraction_where_weights_have() -> None:
+    """Against the slow order: by weights of 0.25 a core jobs are charged more than is billed."""
+    jobs = hpcgym.load_workload("lublin:jobs=120,processors=32,seed=3,load=2.5,users=4")
+    jobs = jobs.with_columns(partition=[1] * len(jobs), billing=jobs.requested_processors // 4)
+    part = Partition("1", (0,), billing="cpu=0.25")
+    machine = Cluster(groups=(NodeGroup("n", 1, {"core": 32}),), partitions=(part,))
+    share = "half_life_s=3600,charged=billing"
+    result = simulate(jobs, "fairshare", cluster=machine, fair_share=share)
+    weights = (jobs.requested_processors / 4).tolist()
+    tree = AccountTree({*jobs.user_id.tolist()}, half_life=3600)
+    slow = SlowOrder("cpu", tree, [], 1.0, charged=weights)
+    expected = simulate_pool(jobs_of(jobs), 32, policy=slow, backfill="easy", backfill_order=slow)
+    assert result.start.tolist() == [job.start for job in expected]
 
 
 @pytest.mark.parametrize("begin", [0, 10**9, 2**40, 2**52])

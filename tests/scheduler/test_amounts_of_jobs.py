@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from few_jobs import few_jobs
 
@@ -14,6 +15,7 @@ import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning, RuleWarning, WorkloadWarning
 from hpcgym.explanation.explain import explain
+from hpcgym.machine import find_cluster
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.study.calibration import limits_of
@@ -21,6 +23,7 @@ from hpcgym.workload.amounts import amount_of_tres, asked_of, billed, licences_i
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.io.tables import read_table, write_table
 from hpcgym.workload.model import Workload
+from hpcgym.workload.partitions import charged
 from hpcgym.workload.plain import as_plain, from_plain
 
 HEAD = "JobID|User|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|"
@@ -310,6 +313,34 @@ def test_fair_share_charges_what_is_billed(
     assert scheduler.fair_share.charged == "billing"
     result = hpcgym.simulate(jobs, scheduler, cluster=str(conf))
     assert result.start.tolist() == [0, 1, 4002, *starts]
+
+
+@pytest.mark.parametrize(
+    ("told", "starts"),
+    [
+        # ann is charged 1.75 and bob 1.5, who comes first therefore
+        (None, [10_800, 7200]),
+        ([1, 1, 4, 4, 4], [10_800, 7200]),
+        # the log tells other amounts, which count as they are: who came first is first
+        ([2, 2, 4, 4, 4], [7200, 10_800]),
+    ],
+)
+def test_fractions_are_charged_and_not_limited(
+    tmp_path: Path, told: list[int] | None, starts: list[int]
+) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(CONF.format(flags="").replace("CPU=1.0,GRES/gpu=16.0", "CPU=0.25"))
+    rows = [(0, 1, 7), (0, 2, 6), (100, 3, 16), (200, 1, 16), (201, 2, 16)]
+    submit, user, cores = zip(*rows, strict=True)
+    table = {"submit_time": submit, "user_id": user, "core": cores}
+    table |= {"run_time": [3600] * 5, "requested_time": [3600] * 5}
+    table |= {} if told is None else {"billing": told}
+    jobs = hpcgym.load_workload(pd.DataFrame(table), cluster=str(conf))
+    assert jobs.billing.tolist() == (told or [1, 1, 4, 4, 4])
+    of_first = charged(jobs, "billing", find_cluster(str(conf)).partitions)[0]
+    assert of_first == (2 if told and told[0] == 2 else 1.75)
+    result = hpcgym.simulate(jobs, str(conf), cluster=str(conf))
+    assert result.start.tolist()[3:] == starts
 
 
 def test_bounds_on_what_is_billed() -> None:
