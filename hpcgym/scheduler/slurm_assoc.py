@@ -10,6 +10,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
+from hpcgym.names import LICENCE
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import JOB, OR, Quota
 from hpcgym.scheduler.slurm_tables import (
@@ -259,9 +260,12 @@ def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
     alike = defaultdict(list)
     for name, assoc in accounts.items():
         bounds = _bounds(assoc.limits, "Grp")
-        if name == _ROOT and bounds:
-            yield Quota(bounds=bounds)
-        elif len(below[name]) > 1 and bounds:
+        if name == _ROOT:  # of all jobs; but what all have of a licence is what the cluster has
+            own = tuple(pair for pair in bounds if not pair[0].startswith(LICENCE))
+            bounds = tuple(pair for pair in bounds if pair not in own)
+            if own:
+                yield Quota(bounds=own)
+        if bounds and (len(below[name]) > 1 or name == _ROOT):
             yield Quota((), (("group", OR.join(below[name])),), bounds)
         elif bounds:
             alike[bounds].append(name)

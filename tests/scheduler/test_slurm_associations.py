@@ -116,6 +116,11 @@ def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> Non
     [
         ({}, []),
         ({"root": {"GrpJobs": "9"}}, ["all:jobs=9"]),
+        # all:licence.x would be what the cluster has
+        (
+            {"root": {"GrpTRES": "cpu=9,license/x=2"}},
+            ["all:processors=9", "group=root|other|science|biology|physics:licence.x=2"],
+        ),
         (  # of science and of all below it; what is alike of accounts without others is one
             {name: {"GrpTRES": "cpu=64,mem=1T"} for name in ("science", "other", "physics")},
             [
