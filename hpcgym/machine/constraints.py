@@ -19,7 +19,7 @@ from hpcgym.errors import HpcgymError
 
 _TOKEN = re.compile(r"[&|,()\[\]]|\*[^&|,()\[\]*]*|[^&|,()\[\]*]+")
 _COUNT = re.compile(r"\*\s*0*[1-9]\d{0,8}\s*")
-_FEATURE = re.compile(r"[^&|,()\[\]*]+")
+_FEATURE = re.compile(r"(?!!)[^&|,()\[\]*]+")
 _DEEPEST = 100
 _CLOSING = {"(": ")", "[": "]"}
 
@@ -122,6 +122,8 @@ def _single(tokens: list[str], at: int, inside: str) -> tuple[Constraint, int]:
         read = read._replace(in_brackets=token == "[")
     elif not token or token[0] in "&|)]*":
         raise ValueError(f"a feature is missing {f'before {token!r}' if token else 'at its end'}")
+    elif not is_feature(token):
+        raise ValueError(f"{token!r}: Slurm has no sign for nodes without a feature")
     else:
         read = Constraint(token)
     at += 1

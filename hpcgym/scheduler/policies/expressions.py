@@ -263,6 +263,9 @@ class _Compiler:
         (given,) = node.args
         amount = ast.literal_eval(given) if _is_text(given) else ast.unparse(given)
         if problem := amount_problem(amount):
+            quoted = amount.replace(" ", "")  # what stands there without quotes is a difference
+            if quoted != amount and not amount_problem(quoted):
+                self._fail(node, f"write the name in quotes, {name}({quoted!r})")
             self._fail(node, f"{amount!r} is no amount of jobs: {problem}")
         code, column = OF_AMOUNTS[name][0], self._column(node)
         self.steps.append(ProgramStep(code, name, column=column, amount=amount))
