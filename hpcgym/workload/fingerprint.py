@@ -27,13 +27,14 @@ def workload_digest(workload: Workload) -> str:
     """Return the SHA-256, in hexadecimal digits, of all that simulations read of a workload.
 
     These are the processors of the machine; each job's number, times, processors, user, group,
-    code, queue, partition, array, nice, requested memory, units, nodes, constraint, billing,
-    licences, power and slowdown, and whether cleaning cut it; when the log begins; and the state
-    that an extract begins with. Recorded waits, status and used resources make no difference, nor
-    do names of files and the machine on which it is computed: numbers are hashed as 64 bits, the
-    lowest byte first.
+    code, queue, partition, array, nice, requested memory, units, nodes, constraint, reservation,
+    billing, licences, power and slowdown, and whether cleaning cut it; when the log begins; and the
+    state that an extract begins with. Recorded waits, status and used resources make no difference,
+    nor do names of files and the machine on which it is computed: numbers are hashed as 64 bits,
+    the lowest byte first.
 
-    Names of users, groups and queues, and the date of the log's second 0, are no part of it.
+    Names of users, groups, queues, partitions and reservations, which only rules that name them
+    look at, and the date of the log's second 0, are no part of it.
     """
     digest = hashlib.sha256(f"hpcgym workload 1 {fingerprint([workload])} ".encode())
     _add_read_by_some(digest, workload)

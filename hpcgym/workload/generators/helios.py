@@ -33,12 +33,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.errors import WorkloadError, positive_argument, whole_argument
+from hpcgym.errors import WorkloadError
 from hpcgym.names import CORE, MEMORY
 from hpcgym.units import DAY_S
 from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.generators.campaigns import FACTORS, ROUND_S, log_uniform
-from hpcgym.workload.generators.lublin import assign_users, default_users
+from hpcgym.workload.generators.lublin import assign_users, checked_sizes, default_users
 from hpcgym.workload.model import Workload
 
 #: Number of GPUs -> share of the jobs [%]; 128: more than 64.
@@ -88,10 +88,7 @@ def helios(
     WorkloadError
         An argument out of range; the message names it.
     """
-    jobs = whole_argument("helios", "jobs", jobs, 1, 10**8)
-    nodes = whole_argument("helios", "nodes", nodes, 1, 10**6)
-    seed = whole_argument("helios", "seed", seed, 0, 2**64)
-    load = positive_argument("helios", "load", load)
+    jobs, nodes, seed, load = checked_sizes("helios", jobs, ("nodes", nodes, 10**6), seed, load)
     sizes, runs, times, users, requests = np.random.default_rng(seed).spawn(5)
 
     shares = np.array([*GPUS.values()])

@@ -281,6 +281,26 @@ SESSION_JOBS = 5.0  # mean length of a session, not counting cuts at the ends of
 ZIPF_EXPONENT = 0.9  # activity of a user of rank r: r ** -0.9
 
 
+def checked_sizes(
+    generator: str, jobs: Any, machine: tuple[str, Any, int], seed: Any, load: Any
+) -> tuple[int, int, int, float | None]:
+    """Return how many jobs a generator makes, for how large a machine, its seed and its load.
+
+    ``machine``: what the size is called, the size, and the most that it may be.
+
+    Raises
+    ------
+    WorkloadError : one is out of range; the message names it.
+    """
+    name, size, most = machine
+    return (
+        whole_argument(generator, "jobs", jobs, 1, 10**9),
+        whole_argument(generator, name, size, 1, most),
+        whole_argument(generator, "seed", seed, 0, 2**64),
+        positive_argument(generator, "load", load),
+    )
+
+
 def default_users(jobs: int) -> int:
     """Return a plausible number of users, 4 jobs^0.4: 242 for KTH-SP2's 28,481 (there were 214)."""
     return max(1, min(jobs, round(4 * math.pow(jobs, 0.4))))
@@ -365,10 +385,9 @@ def lublin(
     WorkloadError
         An argument out of range; the message names it.
     """
-    jobs = whole_argument("lublin", "jobs", jobs, 1, 10**9)
-    processors = whole_argument("lublin", "processors", processors, 1, 2**31)
-    seed = whole_argument("lublin", "seed", seed, 0, 2**64)
-    load = positive_argument("lublin", "load", load)
+    jobs, processors, seed, load = checked_sizes(
+        "lublin", jobs, ("processors", processors, 2**31), seed, load
+    )
     classes = whole_argument("lublin", "classes", classes, 1, 2)
     users = (
         default_users(jobs) if users is None else whole_argument("lublin", "users", users, 1, 10**7)
