@@ -42,8 +42,8 @@ _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 _AS_IT_IS = "no_normal_"  # before a factor that is not divided, ``part``, ``qos`` or ``tres``
 #: Flags of priorities that a scheduler follows, or that change nothing it follows.
-_FLAGS = ("", _CLASSIC, "fair_tree", MAX_TRES)
-_FLAGS += tuple(f"{_AS_IT_IS}{of}" for of in ("part", "qos", "tres", "assoc"))
+_FLAGS = {"", _CLASSIC, "fair_tree", MAX_TRES}
+_FLAGS |= {f"{_AS_IT_IS}{of}" for of in ("part", "qos", "tres", "assoc")}
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "licenses")
 _BILLING = "tresbillingweights"

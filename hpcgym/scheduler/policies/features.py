@@ -83,15 +83,20 @@ class JobColumns:
         self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
     ) -> dict[str, NDArray[Any]]:
         """Return operations on features and columns as the engine takes them."""
-        both = np.array([self.since_first, self.processors, *columns])
+        told = np.array([*self._always, *columns]) if columns else self._always
         return {
             "codes": codes,
             "numbers": numbers,
-            "columns": both,
-            "n_columns": np.array([len(both)]),
+            "columns": told,
+            "n_columns": np.array([len(told)]),
             "times": self.times,
             "clock": np.array([clock_of(self._workload)]),
         }
+
+    @cached_property
+    def _always(self) -> NDArray[np.float64]:
+        """What the engine is told in any case, (2, n_jobs)."""
+        return np.array([self.since_first, self.processors])
 
     def field(self, name: str) -> Column:
         """Return a column of the log, by its name in the workload."""
