@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hpcgym.reference.jobs import Job, Placed
-from hpcgym.reference.nodes import NodeSimulation, take
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.units import take
 
 #: The order of the lists: the least comes first, ties by submission.
 LISTS: dict[str, Callable[[Job], int]] = {

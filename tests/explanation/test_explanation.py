@@ -30,8 +30,9 @@ from hpcgym.explanation.explain import refused_at_first
 from hpcgym.explanation.story import REASONS, RIGHTS
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, Spared, jobs_of
-from hpcgym.reference.nodes import NodeSimulation, hold, room_for
+from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.pool import PoolSimulation, simulate_pool
+from hpcgym.reference.units import hold, room_for
 from hpcgym.scheduler.rules import read_quotas
 from hpcgym.simulation.restricted import columns_of
 from hpcgym.workload.model import Workload
