@@ -32,10 +32,10 @@ class Learner {
         model_(&model) {
     const Learning& r = rules();
     know(r.memory, r.ratios, r.terms, r.sums);
-    if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs)), knows_.resize(index(model.n_jobs));
+    const std::size_t n = index(model.n_jobs);
+    if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(n), knows_.resize(n);
     for (const Estimator& e : r.estimators)
-      if (e.kind == Predicts::regression || e.kind == Predicts::outside)
-        at_submission.resize(index(model.n_jobs));
+      if (e.kind == Predicts::regression || e.kind == Predicts::outside) at_submission.resize(n);
   }
 
   void keep(Archive& a) {

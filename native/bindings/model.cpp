@@ -221,7 +221,8 @@ void bind_model(nb::module_& m) {
            "by_usage"_a = std::array<i64, 2>{-1, -1},
            "`parts`: (n_jobs, n) what waiting does not change. `formulas`: (n,) their places in the "
            "table of features. `places`: (n,) which weight is theirs. `serial`: patience of unicef "
-           "[s], (0,) without. `seconds`: what policies look at [s]. `by_usage`: which weights are of the priorities of users.");
+           "[s], (0,) without. `seconds`: what policies look at [s]. `by_usage`: which weights are of "
+           "the priorities of users.");
 
   nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
       .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),

@@ -116,8 +116,9 @@ Table table_of(const OfLog& log) {
       throw nb::value_error("codes: there is no such column");
   const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
   if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
+  const bool scores = model->features || !model->expressions[0].codes.empty();
   if (t.settings.kind > Kind::proposals || pairs != (model->sharing && model->sharing->draws) ||
-      t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features && model->expressions[0].codes.empty()) ||
+      t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !scores) ||
       t.settings.selects() != (model->rules.primary == Order::selection) ||
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
       (t.settings.kind == Kind::proposals) != model->rules.proposes)

@@ -147,8 +147,8 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
          }), "quotas: counts must exist, be -1, or -2 - count");
   found.greatest.resize(found.left.size());
   for (std::size_t k = 0; k < of_jobs.size(); ++k) {
-    if (of_jobs[k] < 0) continue;  // no job is barred by it
     const std::size_t n = index(found.n), job = k / n;
+    if (of_jobs[k] < 0 || found.rates[k % n] < 0) continue;  // bars no job, or for no time
     i64& greatest = found.greatest[index(of_jobs[k])];
     greatest = std::max(greatest, asks[job * index(found.n_amounts) + index(found.amounts[k % n])]);
   }

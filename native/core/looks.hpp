@@ -77,20 +77,24 @@ struct Looks {
     if (r.depth > 0) due = std::min(due, from(next, r.every));
     all_due = std::min(all_due, from(0, r.all_every));
   }
-  // On nodes: note whether looks continue without an event. Slurm looks again if something has
-  // changed since the last look. For Slurm that includes: two jobs wait that no quota bars, or one
-  // that lacks a licence of the cluster (`by_jobs`), this plan or the last one reserves a node
-  // without a job, or a job would fit before the time from which it was tested. If none holds, all
-  // later looks find the same. `by_event`: an event caused this look.
-  void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool by_jobs, bool by_event, bool plans_idle,
-                     bool put_off) {
+  // How a look on nodes ended.
+  struct OnNodes {
+    bool by_event;    // an event caused it
+    bool by_jobs;     // two jobs wait that no quota bars, or one that lacks a licence of the cluster
+    bool plans_idle;  // its plan reserves a node without a job
+    bool put_off;     // a job would fit before the time from which it was tested
+  };
+  // Note whether looks continue without an event. Slurm looks again if something has changed since
+  // the last look. For Slurm that includes all of these but an event, and that the last plan
+  // reserved such a node. If none holds, all later looks find the same.
+  void go_on_by_plan(const Rules& r, i64 queued, i64 left, OnNodes look) {
     if (queued == 0) {
       had_planned = false;
       return;
     }
-    const bool planned_before = std::exchange(had_planned, plans_idle);
-    waited = by_jobs || had_planned || put_off;
-    if (!waited && left == queued && !by_event && !planned_before) {
+    const bool planned_before = std::exchange(had_planned, look.plans_idle);
+    waited = look.by_jobs || had_planned || look.put_off;
+    if (!waited && left == queued && !look.by_event && !planned_before) {
       next -= r.every;  // no look until the next event
       due = forever;
     } else if (!waited && due > next) {

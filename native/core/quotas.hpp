@@ -29,7 +29,7 @@ struct QuotaRules {
   std::vector<i64> of_cluster; // by quota, 1: what it bounds are licences that the cluster has
   i64 step = 1;                // [s] in which time counts
   std::vector<i64> left;       // by count: how much more may start, at the beginning
-  std::vector<i64> greatest;   // by count: the most that a job asks for, if some are weighed by time
+  std::vector<i64> greatest;   // by count that is weighed by time: the most that a job asks for; else 0
 
   void move(i64 row) { counts += row * n, asks += row * n_amounts; }  // to the jobs from `row` on
 };
@@ -115,8 +115,9 @@ class Quotas {
       suspect(count);
       const bool counts = start <= seen(now);
       turn(count, counts ? rate : 0, now);
+      const Later run{start, static_cast<i64>(count), rate};
       if (counts) left_[count] += rate * (since_[count] - start);
-      else later_.insert(std::ranges::upper_bound(later_, start, {}, &Later::start), {start, static_cast<i64>(count), rate});
+      else later_.insert(std::ranges::upper_bound(later_, start, {}, &Later::start), run);
     });
   }
   // It has ended, was stopped, or is suspended.
@@ -126,9 +127,9 @@ class Quotas {
       if (rate == 0) return;
       const bool counts = start <= seen(now);
       turn(count, counts ? -rate : 0, now);
+      const Later run{start, static_cast<i64>(count), rate};
       if (counts) left_[count] -= rate * (since_[count] - start);
-      else if (const auto at = std::ranges::find(later_, Later{start, static_cast<i64>(count), rate}); at != later_.end())
-        later_.erase(at);
+      else if (const auto at = std::ranges::find(later_, run); at != later_.end()) later_.erase(at);
     });
   }
   // While it is suspended it keeps (-1), and does not any more (1), what it had not used in so long.

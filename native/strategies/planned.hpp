@@ -184,8 +184,11 @@ class Planned {
     s.looks.note_next(s.rules(), queued, left, beyond);
     if constexpr (!M::alike) {
       const auto& table = *plan_.table();
-      s.looks.go_on_by_plan(s.rules(), queued, left, jobs_go_on(s), !by_look,
-                            table.idle_planned > 0, table.put_off);
+      s.looks.go_on_by_plan(s.rules(), queued, left,
+                            {.by_event = !by_look,
+                             .by_jobs = jobs_go_on(s),
+                             .plans_idle = table.idle_planned > 0,
+                             .put_off = table.put_off});
     }
   }
 

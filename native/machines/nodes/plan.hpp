@@ -16,7 +16,10 @@ namespace hpc {
 class NodePlan {
  public:
   explicit NodePlan(const Model& m)
-      : strict_(m.rules.every > 0), holds_(m.rules.holds), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)),
+      : strict_(m.rules.every > 0),
+        holds_(m.rules.holds),
+        reserved_(index(m.n_jobs), -1),
+        cells_(index(m.nodes->n_rows)),
         beside_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
