@@ -11,9 +11,10 @@ import pytest
 from few_jobs import few_jobs
 
 from hpcgym.reference.jobs import Job, node_jobs_of
-from hpcgym.reference.nodes import hold, order_of_nodes, room, simulate_nodes
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.orders import f1, f2, f3, f4, unicef, weighted, wfp3
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.reference.units import hold, order_of_nodes, room
 
 
 def test_scores() -> None:
