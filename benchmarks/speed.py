@@ -1,10 +1,10 @@
 """How fast hpcgym simulates and steps, how that grows, and what it costs in memory.
 
 Times are the least of --repeat runs, after one that does not count. What is timed is
-hpcgym.simulate() from the loaded workload to the Result; not reading the workload, nor metrics or
-the DataFrame. Each row of jobs and load is a process of its own, which ends at --limit seconds;
-larger sizes are then left out. A step of an environment does an action that is made beforehand;
-decisions are counted with those that begin episodes.
+hpcgym.simulate() from the loaded workload to the Result; not metrics or the DataFrame, nor reading
+the workload, which the section dumps times. Each row of jobs and load is a process of its own,
+which ends at --limit seconds; larger sizes are then left out. A step of an environment does an
+action that is made beforehand; decisions are counted with those that begin episodes.
 
 Examples
 --------
@@ -30,6 +30,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pandas as pd
+import speed_of_dumps
 import speed_of_machines
 import speed_of_peers
 from timing import Figures, best, forget_peak, machine, memory, rates, simulated, which_schedule
@@ -392,7 +393,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     section.__name__: section
     for section in (
         *(schedulers, start, calls, jobs, load, estimates, threads, executors, single, vector),
-        *(*speed_of_machines.SECTIONS, speed_of_peers.peers),
+        *(*speed_of_machines.SECTIONS, speed_of_dumps.dumps, speed_of_peers.peers),
     )
 }
 

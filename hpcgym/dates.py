@@ -8,12 +8,14 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
-from hpcgym.units import nearest_second
+from hpcgym.units import HOUR_S, nearest_second
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
 # ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
 
 _UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
+_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:")
+_IN_HOUR = {f"{second // 60:02}:{second % 60:02}": second for second in range(HOUR_S)}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
 #: What has more would be of the year 5138: it is in milliseconds.
 _MILLISECONDS = 10**11
@@ -41,6 +43,8 @@ class Clock:
             ) from None
         self.name = tz
         self.assumed = False
+        # the first second of each hour in which no clock is changed; and of those that come later
+        self._hours: tuple[dict[str, int], dict[str, int]] = {}, {}
 
     def seconds(self, text: str, later: bool = False) -> int:
         """Return the seconds since 1970 of a date such as ``2024-03-01T12:00:00``.
@@ -52,6 +56,17 @@ class Clock:
         ------
         ValueError : it is no date; the message says what one looks like.
         """
+        hours, hour, second = self._hours[later], text[:14], _IN_HOUR.get(text[14:])
+        if second is None:
+            return self._seconds(text, later)
+        if hour not in hours and _HOUR.fullmatch(hour):  # most dates of a log share their hours
+            first, last = (self._seconds(f"{hour}{end}", later) for end in ("00:00", "59:59"))
+            if last - first == HOUR_S - 1:
+                hours[hour] = first
+        return hours[hour] + second if hour in hours else self._seconds(text, later)
+
+    def _seconds(self, text: str, later: bool) -> int:
+        """Return the seconds of any date; see :meth:`seconds`."""
         if _UNIX.fullmatch(text):
             return int(text)
         try:

@@ -22,6 +22,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +40,9 @@ PACKED_FREE = 256 * MEGABYTE
 PACKED_RATIO = 64
 
 HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
+
+#: Bytes of the pieces in which texts are read, up to the next end of a line.
+PIECE = MEGABYTE >> 2
 _FILE_NAME = re.compile(r"\.{0,2}/[^:;=>,]*|[^:;=>,]*\w\.[A-Za-z]\w{1,6}")
 
 
@@ -231,6 +235,23 @@ def lines_of(
 ) -> Iterator[tuple[str, bool]]:
     """Go through the lines of a text of any size: each without its end, and whether it has one.
 
+    Parameters and errors are those of :func:`pieces_of`.
+    """
+    return chain.from_iterable(map(lines_in, pieces_of(path, kind, error)))
+
+
+def lines_in(text: str) -> Iterator[tuple[str, bool]]:
+    """Go through the lines of a text as :func:`lines_of` does."""
+    *lines, last = text.split("\n")
+    for line in lines:
+        yield line.rstrip("\r"), True
+    if last or not lines:
+        yield last.rstrip("\r"), False
+
+
+def pieces_of(path: Path, kind: str, error: type[HpcgymError] = HpcgymError) -> Iterator[str]:
+    """Go through a text of any size in pieces of whole lines.
+
     Parameters
     ----------
     path, error : as for :func:`bytes_of`.
@@ -239,18 +260,32 @@ def lines_of(
     Raises
     ------
     HpcgymError : as :func:`open_bytes`; also for a file that is binary, or has a line of over
-        1 MiB.
+        1 MiB, once the lines before have been gone through.
     """
+    mark = codecs.BOM_UTF8
     with open_bytes(path, error) as file:
-        first = True
-        for line in iter(lambda: file.readline(MEGABYTE + 1), b""):
-            if first:
-                line, first = line.removeprefix(b"\xef\xbb\xbf"), False  # a byte order mark
-            if len(line) > MEGABYTE:
-                raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
-            if b"\0" in line:
-                raise error(f"{path} is not {kind}: it is binary{utf_16(line)}")
-            yield line_text(line).rstrip("\r\n"), line.endswith(b"\n")
+        while piece := file.read(PIECE):
+            piece += file.readline(MEGABYTE + 1)
+            piece, mark = piece.removeprefix(mark), b""
+            good, problem = len(piece), ""
+            last = piece.rfind(b"\n", 0, -1) + 1  # which alone may be that long
+            if good - last > MEGABYTE:
+                good, problem = last, f"has a line of over {size_text(MEGABYTE)}: it is not {kind}"
+            if (zero := piece.find(b"\0", 0, good)) >= 0:
+                good = piece.rfind(b"\n", 0, zero) + 1
+                problem = f"is not {kind}: it is binary{utf_16(piece[good:])}"
+            if good or not problem:
+                yield _text_of_lines(piece[:good])
+            if problem:
+                raise error(f"{path} {problem}")
+
+
+def _text_of_lines(lines: bytes) -> str:
+    """Return lines as a text, each as :func:`line_text` does."""
+    try:
+        return lines.decode()
+    except UnicodeDecodeError:
+        return "\n".join(map(line_text, lines.split(b"\n")))
 
 
 def line_text(line: bytes) -> str:

@@ -66,7 +66,7 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of a log."""
     log = logs.LogRecords(path, how)
     names = (*_PLACES, "category", "pe_taskid", "maxvmem")
-    log.fields = {name: [] for name in names}
+    rows, lines = [], []
     for line, text, hint in log.texts_of_lines("an accounting file of Grid Engine"):
         if len(text.strip()) < 2 or text.startswith("#"):
             continue
@@ -77,9 +77,9 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
             log.refuse(line, problem, "line that is no record")
             continue
         values = [*(fields[place] for place in _PLACES.values()), *rest.groups()]
-        for name, value in zip(names, values, strict=True):
-            log.fields[name].append(value.strip())
-        log.lines.append(line)
+        rows.append([value.strip() for value in values])
+        lines.append(line)
+    log.fill(names, [(lines, dict(zip(names, zip(*rows, strict=True), strict=False)))])
     return log
 
 
@@ -104,11 +104,10 @@ def _columns(log: logs.LogRecords) -> dict[str, Any]:
     failed = log.numbers(("failed", count_in)) != 0
     asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", count_in)).tolist()
-    ids = zip(number, log.parsed("task_number", logs.task_of), strict=True)
+    number = log.column("job_number", count_in)
     return {
         **columns,
-        **logs.numbered(list(ids)),
+        **logs.numbered(number, log.column("task_number", logs.task_of)),
         **slots,
         "run_time": end - start,
         "status": np.where((columns["status"] == 0) & ~failed, 1, 0),

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.files import lines_of
+from hpcgym.files import lines_in, pieces_of
 from hpcgym.names import NAME_COLUMNS, NODES, UNITS_PER_NODE, printable
 from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
-from hpcgym.workload.columns import MISSING
+from hpcgym.workload.columns import MISSING, distinct
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import Workload
@@ -70,9 +71,9 @@ def bounded(memory: Fraction | float, most: int) -> int:
     return math.ceil(memory)
 
 
-def task_of(text: str) -> int | None:
-    """Return the number of a task of an array, None of 0: of an invalid job."""
-    return count_in(text) or None
+def task_of(text: str) -> int:
+    """Return the number of a task of an array, -1 of 0: of an invalid job."""
+    return count_in(text) or MISSING
 
 
 def lasted(text: str) -> int:
@@ -108,12 +109,16 @@ def begins_with(record: re.Pattern[str], head: bytes) -> bool:
 class LogRecords:
     """Records of a log as columns of texts; those that are no jobs are dropped and counted.
 
+    A text is kept once, however often it stands there, and read once by each parser: most records
+    say what others do.
+
     Attributes
     ----------
     path : of the file.
     how : the options by which it is read.
-    lines : number of each record's line, from 1.
-    fields : name, in lower case -> a text for each record.
+    lines : number of each record's line, from 1, (n,) int64.
+    fields : name, in lower case -> the place of each record's text among all, (n,) int32.
+    beside : other columns that stay with their records, (n,) each.
     counts : reason -> number of records, as :attr:`hpcgym.workload.Workload.cleaning`.
     refused : wrong lines, which are skipped.
     called : word for a record in messages: ``line``, or ``job`` for a file without lines.
@@ -121,17 +126,19 @@ class LogRecords:
 
     path: Path
     how: ReadOptions
-    lines: list[int] = field(default_factory=list)
-    fields: dict[str, list[str]] = field(default_factory=dict)
+    lines: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    fields: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    beside: dict[str, NDArray[Any]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     refused: set[int] = field(default_factory=set)
     called: str = "line"
+    _texts: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def texts_of_lines(self, kind: str) -> Iterator[tuple[int, str, str]]:
-        """Go through the file: the number of each line, its text, and a hint if it may be cut.
+    def pieces(self, kind: str) -> Iterator[tuple[int, str]]:
+        """Go through the file in pieces of whole lines, each with the number of its first line.
 
         ``kind`` is what the file should be, for errors.
 
@@ -139,15 +146,41 @@ class LogRecords:
         -----
         WorkloadWarning : the last line has no end, and so may be cut.
         """
-        line, ended = 1, True
-        for line, (text, ended) in enumerate(lines_of(self.path, kind, WorkloadError), 1):
-            yield line, text, "" if ended else CUT
-        if not ended:
+        line, piece = 1, "\n"
+        for piece in pieces_of(self.path, kind, WorkloadError):
+            yield line, piece
+            line += piece.count("\n")
+        if not piece.endswith("\n"):
             warn_caller(
                 f"{self.path}, line {line}: this last line has no end: is the file truncated? Its"
                 " last field may be cut, and later lines lost",
                 WorkloadWarning,
             )
+
+    def texts_of_lines(self, kind: str) -> Iterator[tuple[int, str, str]]:
+        """Go through the file: the number of each line, its text, and a hint if it may be cut.
+
+        ``kind`` and warnings are those of :meth:`pieces`.
+        """
+        for first, piece in self.pieces(kind):
+            yield from numbered_lines(first, piece)
+
+    def fill(
+        self,
+        names: Iterable[str],
+        records: Iterable[tuple[Iterable[int], Mapping[str, Iterable[str]]]],
+    ) -> None:
+        """Take all records: the names of their fields; of some at a time lines and fields."""
+        places: defaultdict[str, int] = defaultdict()
+        places.default_factory = places.__len__  # a new text comes last
+        lines, columns = array("q"), {name.casefold(): array("i") for name in names}
+        for numbers, fields in records:
+            lines.extend(numbers)
+            for name, texts in fields.items():
+                columns[name.casefold()].extend(map(places.__getitem__, texts))
+        self.lines = np.array(lines, np.int64)
+        self.fields = {name: np.array(column, np.int32) for name, column in columns.items()}
+        self._texts = [*places]
 
     def refuse(self, line: int, problem: str, reason: str) -> None:
         """Raise an error for a wrong line, or count it once if wrong lines are to be skipped.
@@ -164,30 +197,50 @@ class LogRecords:
 
     def refuse_at(self, at: ArrayLike, problem: str, reason: str) -> None:
         """Refuse the records at which a mask is true, (n,)."""
-        for place in np.flatnonzero(at).tolist():
-            self.refuse(self.lines[place], problem, reason)
+        for line in self.lines[np.flatnonzero(at)].tolist():
+            self.refuse(line, problem, reason)
+
+    def column(
+        self, name: str, parse: Callable[[str], Any], blank: Any = MISSING, dtype: Any = np.int64
+    ) -> NDArray[Any]:
+        """Return a field as values, (n,); blank texts, and wrong ones skipped, are ``blank``."""
+        values, place = self.values(name, parse, blank, dtype)
+        column: NDArray[Any] = values[place]
+        return column
+
+    def values(
+        self, name: str, parse: Callable[[str], Any], blank: Any = MISSING, dtype: Any = object
+    ) -> tuple[NDArray[Any], Ints]:
+        """Return the values of a field's distinct texts, and the place of each record's, (n,)."""
+        texts, place = self._distinct(name)
+        values: list[Any] = []
+        wrong: dict[int, str] = {}
+        for text in texts:
+            try:
+                values.append(parse(text) if text else blank)
+            except ValueError as problem:
+                wrong[len(values)] = f"{name} is {text[:40]!r}, {problem}"
+                values.append(blank)
+        for k in np.flatnonzero(np.isin(place, [*wrong])).tolist() if wrong else ():
+            self.refuse(int(self.lines[k]), wrong[int(place[k])], f"line with a wrong {name}")
+        return np.fromiter(values, dtype, len(values)), place
 
     def texts(self, *names: str) -> list[str]:
         """Return the first of some fields that the log has; blanks if it has none of them."""
+        texts, place = self._distinct(*names)
+        return [texts[k] for k in place.tolist()]
+
+    def _distinct(self, *names: str) -> tuple[list[str], Ints]:
+        """Return the texts in the first of some fields, and which of them each record has."""
         for name in names:
             if name.casefold() in self.fields:
-                return self.fields[name.casefold()]
-        return [""] * len(self)
+                known, place = distinct(self.fields[name.casefold()])
+                return [self._texts[k] for k in known.tolist()], place
+        return [""], np.zeros(len(self), np.int64)
 
     def parsed(self, name: str, parse: Callable[[str], Any], blank: Any = MISSING) -> list[Any]:
-        """Return a field as values; blank texts, and wrong ones that are skipped, are ``blank``."""
-        known: dict[str, Any] = {"": blank}
-        values = []
-        for line, text in zip(self.lines, self.texts(name), strict=True):
-            if text not in known:
-                try:
-                    known[text] = parse(text)
-                except ValueError as problem:
-                    wrong = f"{name} is {text[:40]!r}, {problem}"
-                    self.refuse(line, wrong, f"line with a wrong {name}")
-                    values.append(blank)
-                    continue
-            values.append(known[text])
+        """Return a field as a list of any values; else as :meth:`column`."""
+        values: list[Any] = self.column(name, parse, blank, object).tolist()
         return values
 
     def numbers(self, *fields: Told) -> Ints:
@@ -195,13 +248,13 @@ class LogRecords:
 
         Of several fields the first that is above 0 counts.
         """
-        columns = [np.array(self.parsed(*pair), dtype=np.int64) for pair in fields]
+        columns = [self.column(*pair) for pair in fields]
         return columns[0] if len(columns) == 1 else first_known(*columns)
 
-    def names(self, *fields: str) -> list[str | None]:
-        """Return a field as names that may stand in headers, None for blank texts."""
-        known = {text: printable(text) or None for text in set(self.texts(*fields))}
-        return [known[text] for text in self.texts(*fields)]
+    def names(self, *fields: str) -> NDArray[np.object_]:
+        """Return a field as names that may stand in headers, None for blank texts, (n,)."""
+        texts, place = self._distinct(*fields)
+        return np.array([printable(text) or None for text in texts], object)[place]
 
     def count(self, reason: str, at: ArrayLike) -> None:
         """Count the records of a mask under a reason: a repair, or a fact that is not used."""
@@ -211,23 +264,21 @@ class LogRecords:
     def drop(self, reasons: Sequence[str]) -> None:
         """Drop records, each for its reason, and count them; those with a blank reason stay."""
         self.counts.update(f"dropped: {reason}" for reason in reasons if reason)
-        self.keep([place for place, reason in enumerate(reasons) if not reason])
+        self.keep(np.array([not reason for reason in reasons], np.bool_))
 
     def drop_copies(self) -> None:
         """Drop records that equal an earlier one in all fields: dumps of several spans overlap."""
-        seen: set[tuple[str, ...]] = set()
-        reasons = []
-        for record in zip(*self.fields.values(), strict=True):
-            reasons.append("line that stands there twice" if record in seen else "")
-            seen.add(record)
-        self.drop(reasons)
+        import pandas as pd
 
-    def keep(self, places: list[int]) -> None:
-        """Keep only these records."""
-        self.lines = [self.lines[place] for place in places]
-        self.fields = {
-            name: [texts[place] for place in places] for name, texts in self.fields.items()
-        }
+        again = pd.DataFrame(self.fields).duplicated().to_numpy()
+        self.count("dropped: line that stands there twice", again)
+        self.keep(~again)
+
+    def keep(self, at: NDArray[np.bool_]) -> None:
+        """Keep only the records of a mask."""
+        self.lines = self.lines[at]
+        self.fields = {name: places[at] for name, places in self.fields.items()}
+        self.beside = {name: values[at] for name, values in self.beside.items()}
 
     def settled(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Keep only the records that have not been refused, and return their columns.
@@ -236,11 +287,17 @@ class LogRecords:
         ------
         WorkloadError : no job is left.
         """
-        places = [k for k, line in enumerate(self.lines) if line not in self.refused]
-        if not places:
+        at = ~np.isin(self.lines, [*self.refused])
+        if not at.any():
             raise no_job(self.path, self.counts, "no job that ran and ended")
-        self.keep(places)
-        return {name: np.asarray(values)[places] for name, values in columns.items()}
+        self.keep(at)
+        return {name: np.asarray(values)[at] for name, values in columns.items()}
+
+
+def numbered_lines(first: int, piece: str) -> Iterator[tuple[int, str, str]]:
+    """Go through the lines of a text, of which the first has a number, as of a whole file."""
+    for line, (text, ended) in enumerate(lines_in(piece), first):
+        yield line, text, "" if ended else CUT
 
 
 def first_known(*columns: Ints) -> Ints:
@@ -254,7 +311,7 @@ def first_known(*columns: Ints) -> Ints:
 # --- Jobs of records ------------------------------------------------------------------------------
 
 
-def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
+def numbered(number: Ints, task: Ints, part: Any = 0) -> dict[str, Ints]:
     """Return the columns ``job_number`` and, if there are any, ``array`` of jobs.
 
     Tasks of an array have its number. They get numbers of their own, array by array, from the one
@@ -262,16 +319,18 @@ def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
 
     Parameters
     ----------
-    ids : of each job its number, and the task of an array; None of what is no job.
+    number, task, part : of each job, (n,): its number; the task of an array, -1 of what is none;
+        what else tells tasks apart.
     """
-    tasks = {task for task in ids if task[1] is not None}
-    first = max((number for number, _ in ids), default=0) + 1
-    new = {task: number for number, task in enumerate(sorted(tasks), first)}
-    columns = {"job_number": np.array([new.get(pair, pair[0]) for pair in ids], np.int64)}
-    if tasks:
-        arrays = [MISSING if task is None else number for number, task in ids]
-        columns["array"] = np.array(arrays, np.int64)
-    return columns
+    at = task != MISSING
+    if not at.any():
+        return {"job_number": number}
+    of = (number, task, np.broadcast_to(part, at.shape))
+    tasks = [*zip(*(column[at].tolist() for column in of), strict=True)]
+    new = {task: own for own, task in enumerate(sorted({*tasks}), int(number.max()) + 1)}
+    own = number.copy()
+    own[at] = [new[task] for task in tasks]
+    return {"job_number": own, "array": np.where(at, number, MISSING)}
 
 
 def processors(
@@ -318,7 +377,9 @@ def workload_of(log: LogRecords, columns: dict[str, Any], clock: Clock, *key: st
     import pandas as pd
 
     untold = dict.fromkeys(_UNTOLD, np.full(len(log), MISSING))
-    runs = list(zip(*map(log.texts, key), strict=True))
+    runs = np.zeros(len(log), np.int64)
+    for name in key:
+        _, runs = distinct(runs * (1 << 31) + log.fields.get(name.casefold(), 0))
     columns, moved = _with_waits({**untold, **columns}, runs)
     columns, repaired = _with_units(columns, log.how.cluster is not None)
     for reason, at in {**moved, **repaired}.items():
@@ -338,21 +399,20 @@ def workload_of(log: LogRecords, columns: dict[str, Any], clock: Clock, *key: st
 Repaired = tuple[dict[str, Any], dict[str, NDArray[np.bool_]]]
 
 
-def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaired:
+def _with_waits(columns: Mapping[str, Any], runs: Ints) -> Repaired:
     """Return the submit and waiting times of jobs in place of their starts.
 
     A job cannot start before it is eligible, and one with ``--begin`` or a dependency is eligible
-    later than it is submitted: ``submit_time`` is the later time. If runs have the same entry in
+    later than it is submitted: ``submit_time`` is the later time. If runs have the same number in
     ``runs``, they are of one job, and each was submitted when the one before ended. No job is
     submitted after its start.
     """
     changed = dict(columns)
     start, eligible, submit = changed.pop("start"), changed.pop("eligible"), changed["submit_time"]
+    order = np.lexsort((start, runs))
+    again = np.diff(runs[order]) == 0
     before = np.full(len(start), MISSING)
-    end: dict[Hashable, int] = {}
-    for place in np.argsort(start, kind="stable").tolist():
-        before[place] = end.get(runs[place], MISSING)
-        end[runs[place]] = int(start[place] + changed["run_time"][place])
+    before[order[1:][again]] = (start + changed["run_time"])[order[:-1][again]]
     # of n runs n - 1 have another one behind them; a job that came later only reuses the number
     repaired = {AGAIN: (before >= 0) & (submit <= before + _REQUEUED_S)}
     for reason, time in ((HELD, eligible), (RESUBMITTED, before)):

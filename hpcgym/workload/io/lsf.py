@@ -68,7 +68,7 @@ def read_lsf(path: Path, how: ReadOptions) -> Workload:
 def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of ends of jobs."""
     log = logs.LogRecords(path, how)
-    rows = []
+    rows, lines = [], []
     for line, text, hint in log.texts_of_lines("an lsb.acct of LSF"):
         kind = text.strip().partition(" ")[0].strip('"')
         if not text.strip() or text.startswith("#"):
@@ -84,9 +84,9 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
                 log.refuse(line, f"a record with too few fields{hint}", "line with too few fields")
                 continue
             rows.append(row)
-            log.lines.append(line)
+            lines.append(line)
     names = (*_FIRST, *_AFTER_HOSTS, "execHosts", "runLimit")
-    log.fields = {name.casefold(): [row[name] for row in rows] for name in names}
+    log.fill(names, [(lines, {name: [row[name] for row in rows] for name in names})])
     return log
 
 
@@ -127,15 +127,14 @@ def _columns(log: logs.LogRecords) -> dict[str, Any]:
     start, end = columns["start"], columns.pop("end")
     log.refuse_at(columns["submit_time"] < 0, "submitTime is 0", "no submission")
     log.refuse_at(end < start, "eventTime is before startTime", "line that ends before it starts")
-    given, asked = columns.pop("given"), columns.pop("asked")
+    number, given, asked = map(columns.pop, ("number", "given", "asked"))
     names = "execHosts, not numProcessors"
     slots = logs.processors(
         log, given, asked, names, "neither execHosts nor numProcessors tells slots"
     )
-    ids = zip(columns.pop("number").tolist(), log.parsed("idx", logs.task_of), strict=True)
     return {
         **columns,
-        **logs.numbered(list(ids)),
+        **logs.numbered(number, log.column("idx", logs.task_of)),
         **slots,
         "run_time": end - start,
         "user": log.names("userName"),

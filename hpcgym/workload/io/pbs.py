@@ -88,6 +88,7 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
             date = f"{record['year']}-{record['month']}-{record['day']}T{record['time']}"
             records.append((date, line, record))
     rows: list[dict[str, str]] = []
+    lines: list[int] = []
     before: dict[str, dict[str, str]] = {}  # what records Q and S tell of jobs that run or wait
     for date, line, record in sorted(records, key=itemgetter(0)):  # logs are joined in any order
         entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(record["entries"])}
@@ -102,13 +103,13 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
                 if any(row.get(other, "0") != "0" for other in others):
                     row[name] = ""
             rows.append(row)
-            log.lines.append(line)
+            lines.append(line)
         elif record["type"] == "Q":  # a job goes through several queues
             before[record["id"]] = {_QUEUED: date, **before.get(record["id"], {}), **entries}
         else:  # one that is run again has several starts
             before[record["id"]] = {**before.get(record["id"], {}), **entries, _BEGAN: date}
     read = {name for fields in _TOLD.values() for name, _ in fields} | {*_NAMES, "id", *_DATES}
-    log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in sorted(read)}
+    log.fill(read, [(lines, {name: [row.get(name, "") for row in rows] for name in read})])
     return log
 
 
@@ -149,7 +150,7 @@ def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
     columns["nodes"] = np.where(a_node > 0, spread, columns["nodes"])
     return {
         **columns,
-        **logs.numbered(log.parsed("id", _id, (MISSING, None))),
+        **logs.numbered(*log.column("id", _id, (MISSING, MISSING), "2i8").T),
         **cores,
         "start": start,
         "run_time": np.where(end < 0, ran, end - start),
@@ -162,13 +163,16 @@ def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
 # --- What entries say -----------------------------------------------------------------------------
 
 
-def _id(text: str) -> tuple[int, int | None]:
-    """Return the number of a job such as ``407.server``, and of its array's subjob ``407[4]``."""
+def _id(text: str) -> tuple[int, int]:
+    """Return the number of a job such as ``407.server``, and of its array's subjob ``407[4]``.
+
+    That of what is no subjob is -1.
+    """
     match = _ID.fullmatch(text)
     if match is None:
         raise ValueError("no id such as 407.server")
     task = match[2] or match[3]
-    return int(match[1]), int(task) if task else None
+    return int(match[1]), int(task) if task else MISSING
 
 
 def _time(text: str) -> int:

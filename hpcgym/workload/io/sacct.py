@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
@@ -30,7 +31,7 @@ from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import FileFormat, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, LogRecords, lasted, numbered, workload_of
-from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
+from hpcgym.workload.io.sacct_fields import ids_in
 from hpcgym.workload.model import Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
@@ -65,7 +66,7 @@ def read_sacct(path: Path, how: ReadOptions) -> Workload:
     _take_cluster(log)
     columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
-        log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
+        log.count(f"not used: {name}", log.column(name, lambda text: text not in _NOTHING, False))
     return workload_of(log, columns, clock, "Cluster", _id(log))
 
 
@@ -80,8 +81,9 @@ def throttles(path: Path) -> dict[int, int] | None:
     """
     if not is_sacct(head_of(path, WorkloadError)):
         return None
-    ids = _records(path, ReadOptions()).parsed("JobID", job_id, NO_ID)
-    at_once = {job.number: job.at_once for job in ids if job.at_once}
+    ids = ids_in(_records(path, ReadOptions()), "JobID")
+    ids = ids[ids["at_once"] > 0]
+    at_once = dict(zip(ids["number"].tolist(), ids["at_once"].tolist(), strict=True))
     if not at_once:
         raise WorkloadError(
             f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
@@ -98,14 +100,13 @@ def _records(path: Path, how: ReadOptions) -> LogRecords:
 
 def _drop_no_jobs(log: LogRecords) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
-    throttled = [job.at_once for job in log.parsed("JobID", job_id, NO_ID)]
-    log.count(sacct_fields.UNUSED_THROTTLE, throttled)
-    ids = log.parsed(_id(log), job_id, NO_ID)
-    log.drop([sacct_fields.ARRAY_TASKS if job.waiting else "" for job in ids])
+    log.count(sacct_fields.UNUSED_THROTTLE, ids_in(log, "JobID")["at_once"])
+    waiting = ids_in(log, _id(log))["waiting"]
+    log.drop([sacct_fields.ARRAY_TASKS if tasks else "" for tasks in waiting.tolist()])
     states = log.parsed("State", sacct_fields.state_of, "")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
     reasons = []
-    times = zip(log.lines, states, log.texts("Start"), log.texts("End"), strict=True)
+    times = zip(log.lines.tolist(), states, log.texts("Start"), log.texts("End"), strict=True)
     for line, state, start, end in times:
         reason = ""
         if line in log.refused:
@@ -161,10 +162,10 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
     start = _after(log, "Start", submit, clock)
     status = log.numbers(("State", sacct_fields.status_of))
     nice = sacct_fields.nice_of(log)
-    arrays = [MISSING if job.task is None else job.number for job in tasks]
+    arrays = np.where(tasks["task"] >= 0, tasks["number"], MISSING)
     return {
         "job_number": number,
-        **({"array": arrays} if max(arrays, default=MISSING) >= 0 else {}),
+        **({"array": arrays} if (arrays >= 0).any() else {}),
         **({"nice": nice} if nice.any() else {}),
         "submit_time": submit,
         "eligible": log.numbers(("Eligible", _known(clock))),
@@ -183,43 +184,40 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
     }
 
 
-def _ids(log: LogRecords) -> tuple[list[JobId], list[JobId], list[int]]:
+def _ids(log: LogRecords) -> tuple[NDArray[Any], NDArray[Any], Ints]:
     """Return the ids in JobID and JobIDRaw, and the shift of each job's number, (n,).
 
     Ids are unique in a cluster. If jobs of several clusters stay and share ids, those of all
     clusters but the first are shifted behind all others.
     """
-    tasks, raw = (log.parsed(name, job_id, NO_ID) for name in ("JobID", "JobIDRaw"))
-    of: dict[str, set[int]] = {}
-    for cluster, *ids in zip(log.texts("Cluster"), tasks, raw, strict=True):
-        of.setdefault(cluster, set()).update(job.number for job in ids if job.number >= 0)
-    together = set().union(*of.values())
-    step = max(together, default=0) + 1
-    if sum(map(len, of.values())) == len(together):
-        step = 0
-    by = {cluster: step * place for place, cluster in enumerate(of)}
-    shift = [by[cluster] for cluster in log.texts("Cluster")]
+    tasks, raw = (ids_in(log, name).copy() for name in ("JobID", "JobIDRaw"))
+    clusters = log.texts("Cluster")
+    order = {name: place for place, name in enumerate(dict.fromkeys(clusters))}
+    cluster = np.array([order[name] for name in clusters], np.int64)
+    numbers = np.concatenate([tasks["number"], raw["number"]])
+    known = [
+        np.unique(numbers[np.tile(cluster == place, 2) & (numbers >= 0)])
+        for place in order.values()
+        if len(order) > 1
+    ]
+    together = np.concatenate([[MISSING], *known])
+    is_shared = len(np.unique(together)) < len(together)
+    shift = cluster * (int(together.max()) + 1 if is_shared else 0)
     log.count(_SHIFTED, shift)
-
-    def shifted(ids: list[JobId]) -> list[JobId]:
-        moved = zip(ids, shift, strict=True)
-        return [
-            job._replace(number=job.number + by) if job.number >= 0 else job for job, by in moved
-        ]
-
-    return shifted(tasks), shifted(raw), shift
+    for ids in (tasks, raw):
+        ids["number"] += np.where(ids["number"] >= 0, shift, 0)
+    return tasks, raw, shift
 
 
-def _job_numbers(log: LogRecords, tasks: list[JobId], raw: list[JobId]) -> Ints:
+def _job_numbers(log: LogRecords, tasks: NDArray[Any], raw: NDArray[Any]) -> Ints:
     """Return the numbers of jobs, (n,): JobIDRaw, ``raw``, else JobID, ``tasks``.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
     array by array, from the number behind the greatest of the dump on.
     """
-    known = [own if own.number >= 0 else task for own, task in zip(raw, tasks, strict=True)]
-    log.count(sacct_fields.ANEW, [job.task is not None for job in known])
-    ids = [(job.number, None if job.task is None else (job.task, job.part)) for job in known]
-    return numbered(ids)["job_number"]
+    known = np.where(raw["number"] >= 0, raw, tasks)
+    log.count(sacct_fields.ANEW, known["task"] >= 0)
+    return numbered(known["number"], known["task"], known["part"])["job_number"]
 
 
 # What the components of a heterogeneous job must have alike to be one job.
@@ -235,11 +233,10 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
     Such a job runs for as long as the longest of them. Others stay jobs of their own.
     """
     runs: dict[tuple[str, int, int], list[int]] = {}
-    ids = log.parsed(_id(log), job_id, NO_ID)
-    jobs = zip(log.texts("Cluster"), ids, columns["start"].tolist(), strict=True)
-    for place, (cluster, job, start) in enumerate(jobs):
-        if job.part:
-            runs.setdefault((cluster, job.number, start), []).append(place)
+    ids, clusters, start = ids_in(log, _id(log)), log.texts("Cluster"), columns["start"]
+    for place in np.flatnonzero(ids["part"]).tolist():
+        run = clusters[place], int(ids["number"][place]), int(start[place])
+        runs.setdefault(run, []).append(place)
     pool = log.how.cluster is None and log.how.processors is not None
     resources = ["nodes", "gpus", *(name for name in columns if name.startswith(GENERIC))]
     of_jobs = [name for name in columns if name in OF_WHOLE_JOBS or name.startswith(LICENCE)]
@@ -262,7 +259,7 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
             reasons[place] = f"{sacct_fields.PART}, which is one job with the first"
     log.count(f"repaired: {sacct_fields.PART} taken for a job of its own", np.ones(apart))
     log.count(f"repaired: {sacct_fields.PART} that ended before the longest", np.ones(longer))
-    kept = [place for place, reason in enumerate(reasons) if not reason]
+    kept = np.array([not reason for reason in reasons], np.bool_)
     log.drop(reasons)
     return {name: values[kept] for name, values in columns.items()}
 
@@ -311,29 +308,27 @@ def _run_times(log: LogRecords, clock: Clock, start: Ints) -> Ints:
 def _count_other_ends(log: LogRecords, clock: Clock, expected: Ints) -> None:
     """Count the lines whose End is not ``expected``, Start + Elapsed [s]; a second is no matter."""
 
-    def seconds(text: str, later: bool) -> int:
+    def seconds(text: str, later: bool = False) -> int:
         try:
             return clock.seconds(text, later)
         except ValueError:  # it is not used
             return MISSING
 
-    ends = [
-        np.array(log.parsed("End", partial(seconds, later=later)), np.int64)
-        for later in (False, True)
-    ]
-    off = [np.abs(end - expected) > 1 for end in ends]
-    log.count(sacct_fields.OTHER_END, off[0] & off[1] & (ends[0] >= 0))
+    end, texts = log.column("End", seconds), log.texts("End")
+    off = (np.abs(end - expected) > 1) & (end >= 0)
+    for place in np.flatnonzero(off).tolist():
+        off[place] = abs(seconds(texts[place], later=True) - expected[place]) > 1
+    log.count(sacct_fields.OTHER_END, off)
 
 
 def _requested(log: LogRecords) -> Ints:
     """Return requested times [s]: a year if there is no limit, -1 if the limit is not told."""
     name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
-    folded = [text.casefold() for text in log.texts(name)]
     for word, words, taken in (
         (sacct_fields.UNLIMITED, NO_LIMIT, "365 days, as Slurm plans with"),
         (sacct_fields.UNSAID, (sacct_fields.UNSAID.casefold(),), "unknown"),
     ):
-        at = [text in words for text in folded]
+        at = log.column(name, lambda text, words=words: text.casefold() in words, False)
         log.count(f"repaired: time limit {word} taken for {taken}", at)
     raw = name == "TimelimitRaw"
     return log.numbers(
@@ -343,9 +338,9 @@ def _requested(log: LogRecords) -> Ints:
 
 def _after(log: LogRecords, name: str, before: Ints, clock: Clock) -> Ints:
     """Return times, those of the second hour where clocks were set back since ``before``."""
-    times = log.numbers((name, clock.seconds))
+    times, texts = log.numbers((name, clock.seconds)), log.texts(name)
     for place in np.flatnonzero((times < before) & (times >= 0)).tolist():
-        later = clock.seconds(log.texts(name)[place], later=True)
+        later = clock.seconds(texts[place], later=True)
         if later >= before[place]:
             times[place] = later
     return times

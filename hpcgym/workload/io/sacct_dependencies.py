@@ -8,7 +8,6 @@ https://slurm.schedmd.com/sbatch.html#OPT_dependency
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.log_lines import Ints, LogRecords
-from hpcgym.workload.io.sacct_fields import JobId
 from hpcgym.workload.io.submit_lines import value_of
 
 _STARTS = "not used: Dependency after, which is on the start of a job"
@@ -53,7 +51,7 @@ class _Condition(NamedTuple):
 
 
 def preceding(
-    log: LogRecords, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+    log: LogRecords, tasks: NDArray[Any], number: Ints, status: Ints, shift: Ints
 ) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 
@@ -126,15 +124,16 @@ def _condition(part: str) -> _Condition | str:
 class _Jobs:
     """The jobs of a log by their ids: how they ended, tasks of arrays."""
 
-    def __init__(
-        self, own: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
-    ) -> None:
-        self.own, self.shift = own, shift
+    def __init__(self, own: NDArray[Any], number: Ints, status: Ints, shift: Ints) -> None:
+        self.own, self.shift = own["task"].tolist(), shift.tolist()
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
-        for job, job_number in zip(own, number.tolist(), strict=True):
-            if job.task is not None:
-                self.tasks.setdefault(job.number, {})[job.task] = job_number
+        at = own["task"] >= 0
+        tasks = zip(
+            *(ids[at].tolist() for ids in (own["number"], own["task"], number)), strict=True
+        )
+        for array, task, job in tasks:
+            self.tasks.setdefault(array, {})[task] = job
 
     def meant(self, place: int, part: _Condition, odd: set[str]) -> list[int]:
         """Return the numbers of the jobs that a part of a job's dependency names.
@@ -142,12 +141,12 @@ class _Jobs:
         ``odd`` gets reasons to count the job by.
         """
         jobs = []
-        own = self.own[place].task
+        own = self.own[place]
         for text in part.ids:
             number, _, task = text.partition("_")
             job = int(number) + self.shift[place]
             tasks = self.tasks.get(job, {})
-            if part.kind == "aftercorr" and own is not None and not task:
+            if part.kind == "aftercorr" and own >= 0 and not task:
                 task = str(own)
             if task.isdigit() and int(task) not in tasks:
                 odd.add(_UNKNOWN_TASK)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,9 @@ OTHER_END = "not used: End that is not Start + Elapsed, as where Slurm suspended
 #: The repair of tasks that have no numbers of their own.
 ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
 
-_ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
+_ID = re.compile(
+    r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d{1,18})|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?"
+)
 _MOST_TASKS = re.compile(r"%([1-9]\d{0,8})\]")
 
 #: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
@@ -89,47 +91,40 @@ def is_step(text: str) -> bool:
     return bool(point and step) and job[:1].isdigit()
 
 
-class JobId(NamedTuple):
-    """The parts of an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]``.
-
-    Attributes
-    ----------
-    number : of the job, or of the array.
-    task : of the array; None of a job that is no task, or of several.
-    part : whether it is a component of a heterogeneous job.
-    waiting : whether it stands for the tasks of an array that had not started.
-    at_once : how many tasks of the array may run at once; 0 where that is not told.
-    """
-
-    number: int
-    task: int | None = None
-    part: bool = False
-    waiting: bool = False
-    at_once: int = 0
+#: The parts of an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]``: number of the job or
+#: of its array; task of that, -1 of a job that is no task, or of several; whether it is a component
+#: of a heterogeneous job; whether it stands for tasks that had not started; and how many of these
+#: may run at once, 0 where that is not told.
+_IDS = np.dtype(
+    [("number", "i8"), ("task", "i8"), ("part", "?"), ("waiting", "?"), ("at_once", "i8")]
+)
+_NO_ID = (MISSING, MISSING, False, False, 0)
 
 
-NO_ID = JobId(MISSING)
-
-
-def job_id(text: str) -> JobId:
+def job_id(text: str) -> tuple[int, int, bool, bool, int]:
     """Return the parts of an id.
 
     Raises
     ------
     ValueError : it is no id of a job.
     """
+    if text.isdecimal() and len(text) <= 18:  # most ids
+        return int(text), *_NO_ID[1:]
     match = _ID.fullmatch(text)
     if match is None:
         raise ValueError("no id such as 123, 123_4 or 123+0")
     task, tasks = match["task"], match["tasks"]
     most = _MOST_TASKS.search(tasks or "")
-    return JobId(
-        int(match["number"]),
-        int(task) if task else None,
-        bool(match["part"]),
-        bool(tasks),
-        int(most[1]) if most else 0,
-    )
+    task_number = int(task) if task else MISSING
+    at_once = int(most[1]) if most else 0
+    return int(match["number"]), task_number, bool(match["part"]), bool(tasks), at_once
+
+
+def ids_in(log: logs.LogRecords, name: str) -> NDArray[Any]:
+    """Return the ids in a field of a dump, (n,) of _IDS; number -1 is none."""
+    if name not in log.beside:
+        log.beside[name] = log.column(name, job_id, _NO_ID, _IDS)
+    return log.beside[name]
 
 
 def state_of(text: str) -> str:
@@ -277,7 +272,7 @@ def nice_of(log: logs.LogRecords) -> logs.Ints:
     ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
     """
     if "nice" in log.fields:
-        nice = np.array(log.parsed("Nice", _number, blank=0), np.int64)
+        nice = log.column("Nice", _number, blank=0)
     else:
         values = log.parsed("SubmitLine", nice_of_line, blank=0)
         log.count(_NO_NICE, [value is None for value in values])
@@ -354,6 +349,8 @@ _TRES = ("AllocTRES", "ReqTRES")
 #: What told generic resources up to Slurm 20.02, of all nodes together (``slurmctld.h`` there).
 _GRES = ("AllocGRES", "ReqGRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
+#: Dicts of amounts by name, (values,), and which of them each record has, (n,).
+_Resources = tuple[NDArray[Any], logs.Ints]
 
 
 def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
@@ -366,8 +363,10 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     given, asked = (_resources_in(log, *fields) for fields in zip(_GRES, _TRES, strict=True))
 
     def amounts(name: str) -> tuple[logs.Ints, logs.Ints]:
-        pair = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
-        allocated, requested = (np.array(column, dtype=np.int64) for column in pair)
+        allocated, requested = (
+            np.array([amounts.get(name, MISSING) for amounts in values], np.int64)[place]
+            for values, place in (given, asked)
+        )
         return allocated, requested
 
     (cpus, asked_cpus), (nodes, asked_nodes) = amounts("cpu"), amounts("node")
@@ -384,10 +383,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     )
     counted = log.numbers(("NNodes", count_in), ("AllocNodes", count_in), ("NodeList", nodes_in))
     nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", count_in)))
-    log.count(
-        _BESIDE_RESOURCES,
-        [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],
-    )
+    beside = [log.column(name, asks_beside, False, np.bool_) for name in _TRES]
+    log.count(_BESIDE_RESOURCES, np.logical_or(*beside))
     columns = {
         **cores,
         "nodes": nodes,
@@ -402,7 +399,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     columns |= _licences(log, given, asked)
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
-    names = {name for job in (*given, *asked) for name in job}
+    names = {name for values, _ in (given, asked) for amounts in values for name in amounts}
     by_lines: list[dict[str, frozenset[str]]] = []
     if any(had.startswith(of_type(of, "")) for of in names for had in log.how.resources):
         by_lines = log.parsed("SubmitLine", types_of_line, blank={})
@@ -440,9 +437,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     return columns
 
 
-def _licences(
-    log: logs.LogRecords, given: Sequence[dict[str, int]], asked: Sequence[dict[str, int]]
-) -> dict[str, logs.Ints]:
+def _licences(log: logs.LogRecords, given: _Resources, asked: _Resources) -> dict[str, logs.Ints]:
     """Return how many of each licence jobs have: as tracked, else by what they asked for.
 
     Where a job needs one of several, ``a|b``, AllocTRES tells which it was given (man page sbatch,
@@ -450,27 +445,31 @@ def _licences(
     """
     texts = _asked(log, "Licenses", "licenses")
     known = {text: licences_in(text) for text in set(texts)}
-    tracked = [own or beside for own, beside in zip(given, asked, strict=True)]
-    names = {name for job in (*given, *asked) for name in job if name.startswith(LICENCE)}
+    names = {name for job in (*given[0], *asked[0]) for name in job if name.startswith(LICENCE)}
+    if not names and not any(known.values()):
+        return {}
+    held = (values[place] for values, place in (given, asked))
+    tracked = [own or beside for own, beside in zip(*held, strict=True)]
     jobs = [
         {name: n for name, n in known[text].items() if name not in names} | of_job
         for text, of_job in zip(texts, tracked, strict=True)
     ]
     log.count(_ONE_LICENCE, [LICENCE in job for job in jobs])
-    names.update(*(known[text] for text in texts))
+    names.update(*known.values())
     return {
         name: np.array([job.get(name, 0) for job in jobs], np.int64)
         for name in sorted(names - {LICENCE})
     }
 
 
-def _resources_in(log: logs.LogRecords, gres: str, name: str) -> list[dict[str, int]]:
+def _resources_in(log: logs.LogRecords, gres: str, name: str) -> _Resources:
     """Return what a field of trackable resources tells, and beside it that of old versions."""
-    resources: list[dict[str, int]] = log.parsed(name, tres, {})
+    resources, place = log.values(name, tres, {})
     if gres.casefold() not in log.fields:
-        return resources
-    beside = log.parsed(gres, generic_of_old, {})
-    return [{**old, **new} for old, new in zip(beside, resources, strict=True)]
+        return resources, place
+    beside = log.column(gres, generic_of_old, {}, object)
+    both = [{**old, **new} for old, new in zip(beside, resources[place], strict=True)]
+    return np.array(both, object), np.arange(len(both))
 
 
 def _typed_by_lines(

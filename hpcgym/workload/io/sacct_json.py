@@ -43,7 +43,7 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
     if not isinstance(jobs, list):
         raise WorkloadError(f"{path} is no dump of sacct --json: an object with 'jobs', a list")
     log = LogRecords(path, how, called="job")
-    rows = []
+    rows, places = [], []
     for place, job in enumerate(jobs, 1):
         times = job.get("time") if isinstance(job, dict) else None
         if not isinstance(times, dict) or "submission" not in times:
@@ -52,9 +52,9 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
             log.refuse(place, f"it has no time.submission, as sacct tells{hint}", "no job of sacct")
             continue
         rows.append(_row(job, times))
-        log.lines.append(place)
-    names = rows[0] if rows else {}
-    log.fields = {name: [row[name] for row in rows] for name in names}
+        places.append(place)
+    names = [*rows[0]] if rows else []
+    log.fill(names, [(places, {name: [row[name] for row in rows] for name in names})])
     return log
 
 

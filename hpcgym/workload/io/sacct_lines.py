@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress, groupby, islice, pairwise
 from pathlib import Path
+
+import numpy as np
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files.tables import csv_records
 from hpcgym.workload.io.files import ReadOptions
-from hpcgym.workload.io.log_lines import LogRecords
+from hpcgym.workload.io.log_lines import LogRecords, numbered_lines
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, STEP, is_step
 
 #: Fields that a dump must have one of, in words of sacct.
@@ -50,6 +52,8 @@ _ADVICE = f"sacct -a -P -o {_FIELDS},{_MORE} prints them"
 _MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
 _OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
 _MOST_LINES = 1000  # of one record
+_ROWS = 4096  # that are taken at once
+_STEP = f"dropped: {STEP}"
 _BROKEN = "repaired: line with which a record goes on after a line break in a field"
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
 
@@ -107,10 +111,10 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
         with fewer or more fields, unless such lines are skipped.
     """
     log = LogRecords(path, how)
-    lines = _without_messages(log)
-    first, at = "", 1
+    pieces = log.pieces("a dump of sacct")
+    first, at, rest = "", 1, ""
     if how.fields is None:
-        at, first, _ = next(lines, (1, "", ""))
+        at, first, rest = _first_line(log, pieces)
         if not first.strip():
             raise WorkloadError(
                 f"{path} is empty, or its line 1 is: it must have the names of fields"
@@ -129,53 +133,152 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
     if closed:
         names.pop()
     _check_fields(f"{path}, {where}" if how.fields is None else f"{path}: {where}", names)
-    log.fields = {name: [] for name in names if name in READ}
-    read = [(names.index(name), column) for name, column in log.fields.items()]
-    again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
-    both = ("jobname", "submitline")
-    named_so = [names.index(name) for name in both] if {*both} <= {*names} else []
-    named = names.index("jobid" if "jobid" in names else "jobidraw")
-    if separator and not _MAY_HOLD_BAR.isdisjoint(names):
-        lines = _joined(lines, separator, names, log)
-    for line, text, hint in lines:
-        if not text.strip():
-            continue
-        separator = separator or _separator_of(text, len(names))
-        if text == first or (not first and text.casefold().startswith(separator.join(names))):
-            log.counts["dropped: line with the names of fields again"] += 1
-            continue
-        text = text.removesuffix(separator) if closed else text
-        fields = _split(text, separator, names, log)
-        if len(fields) == len(names):
-            if is_step(fields[named]):  # most lines
-                log.counts[f"dropped: {STEP}"] += 1
-                continue
-            for former, other in again:
-                if fields[former] != fields[other]:
-                    problem = f"{names[former]}, a field that stands there twice, has two values"
-                    log.refuse(line, problem, f"line with two values of {names[former]}")
-            if named_so and " " in (name := fields[named_so[0]].strip()):
-                whole = name.replace(" ", "_")  # sacct does not quote the words of a command
-                fields[named_so[1]] = fields[named_so[1]].replace(name, whole, 1)
-            for place, column in read:
-                column.append(fields[place].strip())
-            log.lines.append(line)
-        else:
-            if len(fields) > len(names):
-                hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
-            problem = f"{len(fields)} fields, and {where}, their names, {len(names)}{hint}"
-            few = "many" if len(fields) > len(names) else "few"
-            log.refuse(line, problem, f"line with too {few} fields")
+    dump = _Dump(log, first, where, separator, names, closed)
+    log.fill(dump.read, dump.records(chain([(at + 1, rest)] if rest else [], pieces)))
     return log
 
 
-def _without_messages(log: LogRecords) -> Iterator[tuple[int, str, str]]:
-    """Go through the lines of a dump but for what sacct said of errors, which are counted."""
-    for line, text, hint in log.texts_of_lines("a dump of sacct"):
-        if text.startswith(_MESSAGE):
-            log.counts["dropped: message of sacct"] += 1
-        else:
-            yield line, text, hint
+def _first_line(log: LogRecords, pieces: Iterator[tuple[int, str]]) -> tuple[int, str, str]:
+    """Return the number and the text of the first line that is no message, and what follows it."""
+    for first, piece in pieces:
+        start = 0
+        for line, text, _ in numbered_lines(first, piece):
+            start = piece.find("\n", start) + 1 or len(piece)
+            if not _is_message(log, text):
+                return line, text, piece[start:]
+    return 1, "", ""
+
+
+def _is_message(log: LogRecords, text: str) -> bool:
+    """Tell whether a line is what sacct said of an error, which is counted."""
+    log.counts.update(["dropped: message of sacct"] * text.startswith(_MESSAGE))
+    return text.startswith(_MESSAGE)
+
+
+class _Dump:
+    """Goes through the lines of a dump, plain ones many at once.
+
+    A piece of the file is plain if each of its lines has as many separators as a record: they stand
+    between its fields. What else a line may be, a part of a record, the names of fields again or a
+    wrong one, is found out line by line.
+    """
+
+    def __init__(
+        self,
+        log: LogRecords,
+        first: str,
+        where: str,
+        separator: str,
+        names: list[str],
+        closed: bool,
+    ) -> None:
+        self.log, self.first, self.where, self.names, self.closed = log, first, where, names, closed
+        self.separator = separator
+        self.again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
+        both = ("jobname", "submitline")
+        self.named_so = [names.index(name) for name in both] if {*both} <= {*names} else []
+        self.named = names.index("jobid" if "jobid" in names else "jobidraw")
+        self.read = {name: names.index(name) for name in names if name in READ}
+        self.joins = bool(separator) and not _MAY_HOLD_BAR.isdisjoint(names)
+
+    def records(
+        self, pieces: Iterable[tuple[int, str]]
+    ) -> Iterator[tuple[Iterable[int], dict[str, Iterable[str]]]]:
+        """Go through the records of jobs, some at a time: their lines, and their fields."""
+        for plain, group in groupby(self._told_apart(pieces), lambda piece: bool(piece[2])):
+            if plain:
+                for first, _, lines in group:
+                    ids = (line.split(self.separator, self.named + 1) for line in lines)
+                    jobs = [not is_step(fields[self.named]) for fields in ids]
+                    self.log.count(_STEP, np.logical_not(jobs))
+                    rows = [line.split(self.separator) for line in compress(lines, jobs)]
+                    yield self._fields([*compress(range(first, first + len(lines)), jobs)], rows)
+            else:
+                found = self._rows(chain.from_iterable(numbered_lines(*of[:2]) for of in group))
+                while some := [*islice(found, _ROWS)]:
+                    yield self._fields(*zip(*some, strict=True))
+
+    def _told_apart(
+        self, pieces: Iterable[tuple[int, str]]
+    ) -> Iterator[tuple[int, str, list[str]]]:
+        """Go through pieces, with the lines of plain ones, no lines of others."""
+        rest = ""
+        for at, text in pieces:
+            first, piece = at - bool(rest), rest + text
+            lines, rest = self._lines(piece), ""
+            if lines:  # the last of these records may go on in the next piece
+                rest = f"{lines.pop()}\n"
+                at = first + len(lines)
+            if lines or not rest:
+                yield first, piece, lines
+        if rest:
+            yield at, rest, []
+
+    def _lines(self, piece: str) -> list[str]:
+        """Return the lines of a plain piece, else nothing."""
+        separator, piece = self.separator, piece.replace("\r\n", "\n")
+        lines = f"\n{piece[:-1]}"
+        if self.again or not separator or not piece.endswith("\n") or "\r" in piece:
+            return []
+        if f"\n{_MESSAGE}" in lines or '\n"' in lines:
+            return []
+        if self.first in piece if self.first else separator.join(self.names) in piece.casefold():
+            return []
+        lines = piece[:-1].split("\n")
+        fields = {line.count(separator) for line in lines}
+        if fields != {len(self.names) - 1 + self.closed}:
+            return []
+        return [] if self.closed and not all(line.endswith(separator) for line in lines) else lines
+
+    def _fields(
+        self, lines: Iterable[int], rows: Iterable[Sequence[str]]
+    ) -> tuple[Iterable[int], dict[str, Iterable[str]]]:
+        """Return the lines of records, and their fields as columns."""
+        columns = [*zip(*rows, strict=True)]
+        fields = {name: map(str.strip, columns[k]) for name, k in self.read.items() if columns}
+        if self.named_so and columns:
+            name, command = (columns[k] for k in self.named_so)
+            fields["submitline"] = map(_with_whole_name, name, command)
+        return lines, fields
+
+    def _rows(self, lines: Iterator[tuple[int, str, str]]) -> Iterator[tuple[int, list[str]]]:
+        """Go through the records among lines of any kind: the number and the fields of each."""
+        log, names = self.log, self.names
+        lines = (line for line in lines if not _is_message(log, line[1]))
+        if self.joins:
+            lines = _joined(lines, self.separator, names, log)
+        for line, text, hint in lines:
+            if not text.strip():
+                continue
+            separator = self.separator = self.separator or _separator_of(text, len(names))
+            if text == self.first or (
+                not self.first and text.casefold().startswith(separator.join(names))
+            ):
+                log.counts["dropped: line with the names of fields again"] += 1
+                continue
+            text = text.removesuffix(separator) if self.closed else text
+            fields = _split(text, separator, names, log)
+            if len(fields) != len(names):
+                few = "few" if len(fields) < len(names) else "many"
+                if few == "many":
+                    hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
+                problem = f"{len(fields)} fields, and {self.where}, their names, {len(names)}{hint}"
+                log.refuse(line, problem, f"line with too {few} fields")
+                continue
+            if is_step(fields[self.named]):  # most lines
+                log.counts[_STEP] += 1
+                continue
+            for former, other in self.again:
+                if fields[former] != fields[other]:
+                    problem = f"{names[former]}, a field that stands there twice, has two values"
+                    log.refuse(line, problem, f"line with two values of {names[former]}")
+            yield line, fields
+
+
+def _with_whole_name(name: str, command: str) -> str:
+    """Return a command in which a name is one word: sacct does not quote the words of a command."""
+    name = name.strip()
+    return (command.replace(name, name.replace(" ", "_"), 1) if " " in name else command).strip()
 
 
 def _joined(

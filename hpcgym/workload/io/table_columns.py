@@ -238,15 +238,14 @@ def _names(frame: pd.DataFrame, held: str, column: str, name: str) -> list[str]:
     for row, given in enumerate(frame[held].astype(object)):
         known = cache.get(given) if isinstance(given, str) else None
         if known is None:
-            numbers = held != column
-            known = _name(given, numbers, column, where_row(frame.index, row, name))
+            known = _name(given, held != column, column, partial(where_row, frame.index, row, name))
             if isinstance(given, str):
                 cache[given] = known
         texts.append(known)
     return texts
 
 
-def _name(given: Any, numbers: bool, column: str, where: str) -> str:
+def _name(given: Any, numbers: bool, column: str, where: Callable[[], str]) -> str:
     """Return a name, nothing where it is blank."""
     if not isinstance(given, str):
         # what is not equal to itself is not-a-number
@@ -254,13 +253,13 @@ def _name(given: Any, numbers: bool, column: str, where: str) -> str:
             return ""
         if not numbers:
             what = f"not the name of a {column.removesuffix('_name')}"
-            raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
+            raise WorkloadError(f"{where()}: column {column} is {given!r}, {what}")
         given = f"{given:.15g}" if isinstance(given, float) else str(given)
     try:
         most = MOST_OF_LIST if NAME_COLUMNS[column] == CONSTRAINT else MOST_NAME
         return printable(check_name(given.strip(), column), most) if given.strip() else ""
     except WorkloadError as error:
-        raise WorkloadError(f"{where}: {error}") from None
+        raise WorkloadError(f"{where()}: {error}") from None
 
 
 def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str) -> dict[int, str]:

@@ -251,7 +251,7 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
 
 def _with_amounts(frame: pd.DataFrame, resources: Sequence[str]) -> pd.DataFrame:
     """Return the table with amounts of units and resources where they are blank."""
-    filled = frame.copy() if resources else frame
+    filled = frame.copy(deep=False) if resources else frame
     for column in dict.fromkeys((UNITS, CORE, *resources) if resources else ()):
         values = np.full(len(filled), np.nan)
         if column in filled:
