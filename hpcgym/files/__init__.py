@@ -275,25 +275,19 @@ def pieces_of(path: Path, kind: str, error: type[HpcgymError] = HpcgymError) -> 
                 good = piece.rfind(b"\n", 0, zero) + 1
                 problem = f"is not {kind}: it is binary{utf_16(piece[good:])}"
             if good or not problem:
-                yield _text_of_lines(piece[:good])
+                yield text_of_lines(piece[:good])
             if problem:
                 raise error(f"{path} {problem}")
 
 
-def _text_of_lines(lines: bytes) -> str:
-    """Return lines as a text, each as :func:`line_text` does."""
+def text_of_lines(lines: bytes) -> str:
+    """Return lines as a text: in UTF-8, each that is not in Latin-1, in which all bytes may be."""
     try:
         return lines.decode()
     except UnicodeDecodeError:
-        return "\n".join(map(line_text, lines.split(b"\n")))
-
-
-def line_text(line: bytes) -> str:
-    """Return a line in UTF-8, or else in Latin-1, in which all bytes are characters."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
+        if b"\n" in lines:
+            return "\n".join(map(text_of_lines, lines.split(b"\n")))
+        return lines.decode("latin-1")
 
 
 def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
-from hpcgym.files import bytes_of, is_there, line_text, size_text, utf_16
+from hpcgym.files import bytes_of, is_there, size_text, text_of_lines, utf_16
 from hpcgym.machine.partitions import hosts
 from hpcgym.units import MINUTE_S, OF_SLURM, SLURM_NO_LIMIT, count_in, seconds_in
 
@@ -252,7 +252,7 @@ def _text(path: Path) -> str:
     content = bytes_of(path, _MOST, HpcgymError)
     if b"\0" in content:
         raise HpcgymError(f"{path} is not a slurm.conf: it is binary{utf_16(content)}")
-    return "\n".join(map(line_text, content.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
+    return text_of_lines(content.removeprefix(b"\xef\xbb\xbf"))
 
 
 def check_printable(where: str, line: str) -> None:

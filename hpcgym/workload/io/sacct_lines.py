@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, compress, groupby, islice, pairwise
 from pathlib import Path
 
@@ -155,6 +156,7 @@ def _is_message(log: LogRecords, text: str) -> bool:
     return text.startswith(_MESSAGE)
 
 
+@dataclass
 class _Dump:
     """Goes through the lines of a dump, plain ones many at once.
 
@@ -163,23 +165,21 @@ class _Dump:
     wrong one, is found out line by line.
     """
 
-    def __init__(
-        self,
-        log: LogRecords,
-        first: str,
-        where: str,
-        separator: str,
-        names: list[str],
-        closed: bool,
-    ) -> None:
-        self.log, self.first, self.where, self.names, self.closed = log, first, where, names, closed
-        self.separator = separator
+    log: LogRecords
+    first: str  # the line with the names of fields; nothing if there is none
+    where: str
+    separator: str
+    names: list[str]
+    closed: bool
+
+    def __post_init__(self) -> None:
+        names = self.names
         self.again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
         both = ("jobname", "submitline")
         self.named_so = [names.index(name) for name in both] if {*both} <= {*names} else []
         self.named = names.index("jobid" if "jobid" in names else "jobidraw")
         self.read = {name: names.index(name) for name in names if name in READ}
-        self.joins = bool(separator) and not _MAY_HOLD_BAR.isdisjoint(names)
+        self.joins = bool(self.separator) and not _MAY_HOLD_BAR.isdisjoint(names)
 
     def records(
         self, pieces: Iterable[tuple[int, str]]
@@ -192,7 +192,8 @@ class _Dump:
                     jobs = [not is_step(fields[self.named]) for fields in ids]
                     self.log.count(_STEP, np.logical_not(jobs))
                     rows = [line.split(self.separator) for line in compress(lines, jobs)]
-                    yield self._fields([*compress(range(first, first + len(lines)), jobs)], rows)
+                    if rows:
+                        yield self._fields(compress(range(first, first + len(lines)), jobs), rows)
             else:
                 found = self._rows(chain.from_iterable(numbered_lines(*of[:2]) for of in group))
                 while some := [*islice(found, _ROWS)]:
@@ -217,26 +218,22 @@ class _Dump:
     def _lines(self, piece: str) -> list[str]:
         """Return the lines of a plain piece, else nothing."""
         separator, piece = self.separator, piece.replace("\r\n", "\n")
-        lines = f"\n{piece[:-1]}"
-        if self.again or not separator or not piece.endswith("\n") or "\r" in piece:
+        known = self.first or separator.join(self.names)
+        begun, folded = f"\n{piece}", piece if self.first else piece.casefold()
+        if self.again or not separator or begun[-1] != "\n" or "\r" in piece or known in folded:
             return []
-        if f"\n{_MESSAGE}" in lines or '\n"' in lines:
-            return []
-        if self.first in piece if self.first else separator.join(self.names) in piece.casefold():
-            return []
-        lines = piece[:-1].split("\n")
-        fields = {line.count(separator) for line in lines}
-        if fields != {len(self.names) - 1 + self.closed}:
-            return []
-        return [] if self.closed and not all(line.endswith(separator) for line in lines) else lines
+        lines = [] if f"\n{_MESSAGE}" in begun or '\n"' in begun else piece[:-1].split("\n")
+        right = {line.count(separator) for line in lines} == {len(self.names) - 1 + self.closed}
+        closed = not self.closed or all(line.endswith(separator) for line in lines)
+        return lines if right and closed else []
 
     def _fields(
         self, lines: Iterable[int], rows: Iterable[Sequence[str]]
     ) -> tuple[Iterable[int], dict[str, Iterable[str]]]:
         """Return the lines of records, and their fields as columns."""
         columns = [*zip(*rows, strict=True)]
-        fields = {name: map(str.strip, columns[k]) for name, k in self.read.items() if columns}
-        if self.named_so and columns:
+        fields = {name: map(str.strip, columns[k]) for name, k in self.read.items()}
+        if self.named_so:
             name, command = (columns[k] for k in self.named_so)
             fields["submitline"] = map(_with_whole_name, name, command)
         return lines, fields
