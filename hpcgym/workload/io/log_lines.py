@@ -234,7 +234,7 @@ class LogRecords:
         """Return the texts in the first of some fields, and which of them each record has."""
         for name in names:
             if name.casefold() in self.fields:
-                known, place = distinct(self.fields[name.casefold()])
+                known, place = distinct(self.fields[name.casefold()].astype(np.int64))
                 return [self._texts[k] for k in known.tolist()], place
         return [""], np.zeros(len(self), np.int64)
 

@@ -328,7 +328,7 @@ def _requested(log: LogRecords) -> Ints:
         (sacct_fields.UNLIMITED, NO_LIMIT, "365 days, as Slurm plans with"),
         (sacct_fields.UNSAID, (sacct_fields.UNSAID.casefold(),), "unknown"),
     ):
-        at = log.column(name, lambda text, words=words: text.casefold() in words, False)
+        at = [text.casefold() in words for text in log.texts(name)]
         log.count(f"repaired: time limit {word} taken for {taken}", at)
     raw = name == "TimelimitRaw"
     return log.numbers(

@@ -232,7 +232,9 @@ class _Dump:
     ) -> tuple[Iterable[int], dict[str, Iterable[str]]]:
         """Return the lines of records, and their fields as columns."""
         columns = [*zip(*rows, strict=True)]
-        fields = {name: map(str.strip, columns[k]) for name, k in self.read.items()}
+        fields: dict[str, Iterable[str]] = {
+            name: map(str.strip, columns[k]) for name, k in self.read.items()
+        }
         if self.named_so:
             name, command = (columns[k] for k in self.named_so)
             fields["submitline"] = map(_with_whole_name, name, command)
