@@ -115,6 +115,14 @@ def test_environments_of_each_id_are_timed():
     assert all(row["dict, steps a second"] > 0 and row["kB"] > 1 for row in rows)
 
 
+def test_dumps_of_sacct_are_read_by_new_processes():
+    (row,) = sections("dumps", "--sizes", "200", "--repeat", "1")["dumps"]
+    assert row["lines"] == 600
+    assert 150 < row["jobs"] < 200  # a twentieth never started
+    assert row["s"] > 0
+    assert row["peak MB"] > 10
+
+
 @pytest.mark.parametrize(
     ("script", "word"),
     [
