@@ -157,23 +157,23 @@ MUTANTS = (
     Mutant(
         "who runs counts as waiting",
         "native/answers/state.hpp",
-        "line",
-        "jobs",
-        after="waiting_.assign(index(m.n_users), 0);\n      for (const i64 j : ",
+        "s.queue.jobs",
+        "s.running",
+        after="waiting_.assign(index(s.model.n_users), 0);\n    ",
         tests="tests/engine/test_state.py",
     ),
     Mutant(
         "who comes in a pass is not counted",
         "native/answers/answers.hpp",
-        "line.push_back(j)",
-        "static_cast<void>(j)",
+        "state_.read_pass(s, coming,",
+        "state_.read_pass(s, {},",
         tests="tests/engine/test_state.py",
     ),
     Mutant(
         "what a score has of a job is kept though its prediction has changed",
-        "native/answers/program.hpp",
-        "time != time_of(j)",
-        "time == unknown",
+        "native/answers/job_rows.hpp",
+        "std::exchange(times_[at], time) != time",
+        "std::exchange(times_[at], time) == time - 1",
     ),
     Mutant(
         "of equal scores that were put off not the first by place is served",
@@ -435,6 +435,20 @@ MUTANTS = (
         "p.unasked == 0",
         "true",
         tests="tests/envs/test_following_rules.py::test_an_episode_without_a_question_takes_one_step",
+    ),
+    Mutant(
+        "a score may exceed its bound",
+        "native/answers/ceilings.hpp",
+        "std::max(top_[i].most, last)",
+        "std::max(top_[i].least, last)",
+        tests="tests/engine/test_scores_put_off.py",
+    ),
+    Mutant(
+        "a job whose run time is seen anew keeps its bound",
+        "native/answers/contenders.hpp",
+        "holds ? rows.renewed() :",
+        "holds ? rows.came() :",
+        tests="tests/engine/test_scores_put_off.py",
     ),
 )
 

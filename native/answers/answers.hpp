@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "contenders.hpp"
 #include "learner.hpp"
 #include "program.hpp"
 #include "shares.hpp"
@@ -14,8 +15,11 @@ namespace hpc {
 class Answers {
   const Model* model_;
   std::array<std::optional<Program>, 2> programs_;
-  std::vector<i64> jobs_;         // jobs that wait, or may come in the pass: for the programs
-  std::vector<double> waiting_;   // [s] their waits
+  JobRows rows_;                  // jobs that wait, or may come in the pass: for the programs
+  Contenders contenders_;         // of them, if scores are put off
+  std::vector<i64> scored_;       // jobs that get scores, and their waits [s]
+  std::vector<double> waiting_;
+  std::vector<i64> due_;          // jobs that may come in the pass, if the schedule decides arrivals
   State state_;
   bool sees_state_ = false;
   bool puts_off_ = false, is_due_ = false;
@@ -70,10 +74,36 @@ class Answers {
     s.queue.listed.clear();
     express_now(s);
   }
-  // Work out the scores that were put off.
+  // Work out the scores that were put off, as far as they say which waiting job is the first.
   template <class S>
   void catch_up(S& s) {
-    if (std::exchange(is_due_, false)) express_now(s);
+    if (std::exchange(is_due_, false)) {
+      if (!programs_[0] || s.bars_some()) return express_now(s);
+      begin_pass(s);
+      if (programs_[1]) express(s, 1);
+      contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0));
+      if (!contenders_.is_bounded()) return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
+    } else if (s.queue.listed.empty() || !contenders_.is_bounded()) {
+      return;
+    }
+    std::optional<std::size_t> guess;
+    if (s.head >= 0 && rows_.has(s.head)) guess = rows_.of(s.head);
+    while (true) {
+      const std::vector<std::size_t>& rows =
+          contenders_.take(s.queue.listed.highest(s.progress), guess);
+      if (rows.empty()) return;
+      scored_.clear(), waiting_.clear();
+      for (const std::size_t row : rows) {
+        scored_.push_back(rows_.jobs()[row]);
+        waiting_.push_back(rows_.wait(row, s.time, model_->ticks));
+      }
+      if (sees_state_) state_.read_jobs(s, scored_, waiting_);
+      s.queue.listed.add(scored_, programs_[0]->scores({.jobs = scored_,
+                                                        .waiting = &waiting_,
+                                                        .times = times(0),
+                                                        .now = &state_,
+                                                        .rows = &rows}));
+    }
   }
   // Set the weights of the primary order, divided by the sum of their sizes; effective at once.
   template <class S>
@@ -121,52 +151,73 @@ class Answers {
   }
   template <class S>
   void express_now(S& s) {
-    list(s);
+    begin_pass(s);
     for (std::size_t half = 0; half < 2; ++half)
       if (programs_[half]) express(s, half);
     s.queue.forget_bounds();
   }
   template <class S>
   void express(S& s, std::size_t half) {
-    const bool learned = learner && !learner->ordered_by.empty();
-    const i64* times = learned ? learner->ordered_by.data() : model_->expressions[half].times;
-    const double* values = programs_[half]->values_of(jobs_, waiting_, times, state_, weights);
-    if (half == 0 && puts_off_ && !s.bars_some()) return s.queue.listed.list(jobs_, values);
-    for (const i64 j : jobs_) {
-      double value = *values++;
+    const double* scores = scores_of_all(s, half);
+    for (const i64 j : rows_.jobs()) {
+      double value = *scores++;
       if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
       s.queue.scores[half].at(j).score = value;
     }
   }
-  // List the jobs that get scores, and read the state for them.
   template <class S>
-  void list(S& s) {
-    jobs_.clear();
-    const auto note = [&](i64 j) { jobs_.push_back(j); };
-    s.queue.jobs.each([&](const Entry& e) { note(e.job); });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
-    std::vector<i64> line;
-    if (sees_state_) line = jobs_;
-    // running jobs may wait again in the next pass
-    if (s.stops) s.each_running_job([&](const Entry& e) { note(e.job); });
-    note_waits(s);
-    if (s.arrivals)
-      for (const i64 j : s.arrivals->line_up(s.time, s.log)) note(j), waiting_.push_back(0.0);
-    if (!sees_state_) return;
-    if (s.arrivals) {
-      const bool one = s.rules().passes == Passes::per_event;
-      for (const i64 j : s.arrivals->coming(s.log, one)) line.push_back(j);
+  const double* scores_of_all(S& s, std::size_t half) {
+    rows_.waits(s.time, model_->ticks, waiting_);
+    for (const i64 j : due_) waiting_[rows_.of(j)] = 0;
+    if (sees_state_) state_.read_jobs(s, rows_.jobs(), waiting_);
+    return programs_[half]->scores(
+        {.jobs = rows_.jobs(), .waiting = &waiting_, .times = times(half), .now = &state_});
+  }
+  // [s] by job, the run times that scores look at.
+  const i64* times(std::size_t half) const {
+    const i64* learned = learned_times();
+    return learned ? learned : model_->expressions[half].times;
+  }
+  // List the jobs that get scores, and read what is alike for them.
+  template <class S>
+  void begin_pass(S& s) {
+    due_.clear();
+    if (s.arrivals) due_ = s.arrivals->line_up(s.time, s.log);
+    list(s);
+    if (sees_state_) {
+      std::vector<i64> coming;
+      if (s.arrivals) coming = s.arrivals->coming(s.log, s.rules().passes == Passes::per_event);
+      const auto& [first, second] = model_->expressions;
+      state_.read_pass(s, coming, first.codes.empty() ? second.clock : first.clock);
     }
-    const auto& [first, second] = model_->expressions;
-    state_.read(s, jobs_, waiting_, line, first.codes.empty() ? second.clock : first.clock);
+    for (std::size_t half = 0; half < 2; ++half) {
+      if (!programs_[half]) continue;
+      programs_[half]->follow(rows_, times(half));
+      programs_[half]->begin_pass(state_, weights);
+    }
   }
   template <class S>
-  void note_waits(const S& s) {
-    waiting_.resize(jobs_.size());
-    double* waiting = waiting_.data();
-    for (const i64 j : jobs_) *waiting++ = static_cast<double>(s.time - s.job(j).submit);
-    if (model_->ticks == 1) return;
-    for (double& each : waiting_) each /= static_cast<double>(model_->ticks);
+  void list(S& s) {
+    const i64* learned = learned_times();
+    const auto list = [&](i64 j) { rows_.list(j, s.job(j).submit, learned ? learned[j] : 0); };
+    Changes &of_queue = s.queue.changes, *of_times = learner ? &learner->changes : nullptr;
+    const bool only_queued = !s.arrivals && !s.stops && s.arrived == 0;
+    if (only_queued && rows_.n_changes() > 0 && of_queue.known && (!of_times || of_times->known)) {
+      rows_.begin(false);
+      for (const i64 step : of_queue.steps) step < 0 ? rows_.remove(~step) : list(step);
+      if (of_times)
+        for (const i64 j : of_times->steps) rows_.renew(j, learned[j]);
+    } else {
+      rows_.begin(true);
+      s.queue.jobs.each([&](const Entry& e) { list(e.job); });
+      for (i64 j = s.next - s.arrived; j < s.next; ++j) list(j);
+      // running jobs may wait again in the next pass
+      if (s.stops) s.each_running_job([&](const Entry& e) { list(e.job); });
+      std::ranges::for_each(due_, list);
+    }
+    rows_.end();
+    only_queued ? of_queue.look() : of_queue.forget();
+    if (of_times) of_times->look();
   }
 };
 

@@ -17,8 +17,10 @@ class Expressed {
   State state_;
   bool sees_state_ = false;
   i64 first_ = 0;  // the row of the first of these jobs
-  std::vector<i64> jobs_, line_;
-  std::vector<double> waiting_;  // [s]
+  std::vector<i64> jobs_;        // as they were set
+  JobRows rows_;
+  std::vector<double> waiting_;  // [s] by row
+  std::vector<double> values_;   // by place in `jobs_`
   std::vector<std::size_t> order_;
 
  public:
@@ -32,28 +34,33 @@ class Expressed {
   Expressed(const Expressed&) = delete;
 
   std::size_t size() const { return told_.size(); }
-  // Set the jobs of a simulation; the row of its first job is `first`.
+  // Set the jobs of a simulation; the row of its first job is `first`. `learned`: [s] by job, the run
+  // times that policies see, if learned, else nullptr.
   template <class S>
-  void look(S& s, std::span<const i64> jobs, i64 first) {
+  void look(S& s, std::span<const i64> jobs, i64 first, const i64* learned) {
     if (const i64 by = first - std::exchange(first_, first); by != 0) {
       for (Expression& each : told_) each.move(by);
-      for (Program& each : programs_) each.moved();
+      rows_.clear();
     }
     jobs_.assign(jobs.begin(), jobs.end());
-    waiting_.resize(jobs_.size());
-    double* waiting = waiting_.data();
-    for (const i64 j : jobs_)
-      *waiting++ = static_cast<double>(s.time - s.job(j).submit) / static_cast<double>(s.model.ticks);
-    if (!sees_state_) return;
-    line_.clear();
-    s.queue.jobs.each([&](const Entry& e) { line_.push_back(e.job); });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) line_.push_back(j);
-    state_.read(s, jobs_, waiting_, line_, told_.front().clock);
+    rows_.begin(true);
+    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, learned ? learned[j] : 0);
+    rows_.end();
+    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, learned));
+    rows_.waits(s.time, s.model.ticks, waiting_);
+    if (sees_state_) {
+      state_.read_pass(s, {}, told_.front().clock);
+      state_.read_jobs(s, rows_.jobs(), waiting_);
+    }
+    for (Program& each : programs_) each.begin_pass(state_, {});
   }
-  // The values of an expression; -inf: NaN. Valid until the next call. `learned`: [s] by job, the
-  // run times that policies see, if learned, else nullptr.
+  // The values of an expression; -inf: NaN. Valid until the next call.
   const double* values(std::size_t k, const i64* learned) {
-    return programs_[k].values_of(jobs_, waiting_, learned ? learned : told_[k].times, state_);
+    const double* by_row = programs_[k].scores(
+        {.jobs = rows_.jobs(), .waiting = &waiting_, .times = times(k, learned), .now = &state_});
+    values_.clear();
+    for (const i64 j : jobs_) values_.push_back(by_row[rows_.of(j)]);
+    return values_.data();
   }
   // The indices of n values, from the least to the greatest. Valid until the next call.
   const std::vector<std::size_t>& from_least(const double* values, std::size_t n) {
@@ -62,6 +69,9 @@ class Expressed {
     std::ranges::sort(order_, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     return order_;
   }
+
+ private:
+  const i64* times(std::size_t k, const i64* learned) const { return learned ? learned : told_[k].times; }
 };
 
 }  // namespace hpc

@@ -22,6 +22,7 @@ class Learner {
   std::array<Regression, 2> regressions;
   std::vector<i64> ordered_by;  // [s] by job, predictions for ordering, if learned
   std::vector<Seen> at_submission;  // by job, features, if needed
+  Changes changes;                  // of predictions for ordering of waiting jobs
   std::size_t n_learned = 0;        // number of ended jobs learned from
   std::array<Weights, 2> weights;   // of features in the two orders
 
@@ -40,6 +41,7 @@ class Learner {
 
   void keep(Archive& a) {
     a(histories, regressions, ordered_by, knows_, at_submission, n_learned, weights, now_, answers_);
+    changes.forget();
   }
   // Begin with what was learned from other jobs.
   void know(const std::vector<double>& memory, const std::vector<double>& ratios,
@@ -88,8 +90,10 @@ class Learner {
   template <class S>
   void renew(S& s, Ranked& ranked, i64 j, double seconds) {
     knows_[index(j)] = histories.ended_of(j);
-    const i64 renewed = cut(seconds, s.job(j).requested);
-    if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
+    const i64 predicted = cut(seconds, s.job(j).requested);
+    if (std::exchange(ordered_by[index(j)], predicted) == predicted) return;
+    changes.note(j);
+    rank(s, ranked, j);
   }
   // Waiting jobs whose users have had ends since the last prediction, or that wait again since a
   // node has just failed.

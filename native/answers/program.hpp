@@ -7,11 +7,11 @@
 // expression in their order, so the scores are the same to the bit.
 #pragma once
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "../core/features.hpp"
+#include "job_rows.hpp"
 #include "state.hpp"
 
 namespace hpc {
@@ -62,21 +62,49 @@ class Program {
     return known;
   }
 
-  // The scores of jobs after these waits [s]; -inf in place of NaN. `times`: by job, the run times
-  // that policies see. `now`: the state read for these jobs, if used. `weights`: missing ones count
-  // as 0. Valid until the next call.
-  const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
-                          const i64* times, const State& now, const std::vector<double>& weights = {}) {
-    const Look look{jobs, waiting, times, now, weights};
-    keep(look);
-    for (std::size_t k = 0; k < of_pass_.size(); ++k) shared_[k] = *run(of_pass_[k], 1, look);
-    double* values = run(steps_, jobs.size(), look);
-    for (std::size_t i = 0; i < jobs.size(); ++i)
-      if (values[i] != values[i]) values[i] = -inf;
+  struct Look {  // what scores are worked out from
+    const std::vector<i64>& jobs;
+    const std::vector<double>* waiting = nullptr;  // [s]
+    const i64* times = nullptr;                    // [s] by job, the run times that policies see
+    const State* now = nullptr;                    // read for these jobs
+    const std::vector<std::size_t>* rows = nullptr;  // those of the jobs; nullptr: from 0 on
+    const std::vector<double>* weights = nullptr;
+  };
+  // A pass begins: work out what is alike for all jobs. `weights`: missing ones count as 0.
+  void begin_pass(const State& now, const std::vector<double>& weights) {
+    static const std::vector<i64> any{-1};
+    for (const std::size_t k : changing_)
+      shared_[k] = *run(of_pass_[k], 1, {.jobs = any, .now = &now, .weights = &weights});
+  }
+  // The scores of jobs in this pass; -inf in place of NaN. Valid until the next call. `follow` has
+  // been told of the jobs.
+  const double* scores(const Look& look) {
+    double* values = run(steps_, look.jobs.size(), look);
+    for (std::size_t i = 0; i < look.jobs.size(); ++i)
+      values[i] = values[i] == values[i] ? values[i] : -inf;
     return values;
   }
-  // The rows of the expression have moved to other jobs.
-  void moved() { kept_ = {}; }
+  // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
+  void follow(const JobRows& rows, const i64* times) {
+    if (of_job_.empty() || (rows.moves().empty() && rows.renewed().empty())) return;
+    for (Part& part : of_job_) {
+      for (const auto& [from, to] : rows.moves()) part.move(from, to);
+      part.values.resize(rows.jobs().size());
+      const std::vector<std::size_t>& renewed = part.sees_time ? rows.renewed() : rows.came();
+      if (renewed.empty()) continue;
+      renewed_.clear();
+      for (const std::size_t row : renewed) renewed_.push_back(rows.jobs()[row]);
+      const double* values = run(part.steps, renewed_.size(), {.jobs = renewed_, .times = times});
+      for (const std::size_t row : renewed) part.values[row] = *values++;
+    }
+  }
+  // The same for jobs that may be there several times.
+  void follow(const std::vector<i64>& jobs, const i64* times) {
+    for (Part& part : of_job_) {
+      const double* values = run(part.steps, jobs.size(), {.jobs = jobs, .times = times});
+      part.values.assign(values, values + jobs.size());
+    }
+  }
 
   // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
   // or three from the top of the stack and leave one. Usage is added by accounts.
@@ -88,49 +116,65 @@ class Program {
     choice,
   };
 
- private:
+  // A step of what is left: the value of a part, of the job or of the pass.
+  static constexpr i64 of_job = choice + 1, of_pass_part = choice + 2;
   struct Step {
     i64 code;
     double number;
   };
   using Steps = std::vector<Step>;
-  struct Look {  // what values are worked out from
-    const std::vector<i64>& jobs;
-    const std::vector<double>& waiting;
-    const i64* times;
-    const State& now;
-    const std::vector<double>& weights;
-  };
-  // Values of parts by job, from a first one on, and the run times that they are of. A copy begins
-  // without any.
-  struct Kept {
-    i64 first = 0;
-    std::vector<i64> times;
-    std::vector<double> values;
+  // What is left to do for a job in a pass, the values of parts by row, and those of the pass.
+  const Steps& steps() const { return steps_; }
+  const std::vector<double>& part(std::size_t which) const { return of_job_[which].values; }
+  const std::vector<double>& of_pass() const { return shared_; }
+  static std::size_t n_taken(i64 code) {
+    return code < negative || code > choice ? 0 : code < add ? 1 : code < choice ? 2 : 3;
+  }
+  // Write a feature of jobs after these waits [s].
+  void write_feature(Feature which, const std::vector<i64>& jobs, const std::vector<double>* waiting,
+                     const i64* times, double* values) const {
+    const double *since_first = told_->columns[0], *processors = told_->columns[1];
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const i64 j = jobs[i];
+      const JobNumbers job{since_first[j], static_cast<double>(times[j]), processors[j]};
+      values[i] = static_of(which, job);
+      if (which == Feature::expansion) values[i] += (*waiting)[i] / job.requested;
+      if (which == Feature::unicef) values[i] += (*waiting)[i] / serial_patience(job);
+    }
+  }
 
-    Kept() = default;
-    Kept(const Kept&) {}
-    Kept& operator=(const Kept&) { return first = 0, times.clear(), values.clear(), *this; }
-  };
-  // A step of what is left: the value of a part, of the job or of the pass.
-  static constexpr i64 of_job = choice + 1, of_pass = choice + 2;
-  static constexpr i64 unknown = std::numeric_limits<i64>::min();
+ private:
+  struct Part {  // of the expression, of each job. A copy begins without values
+    Steps steps;
+    bool sees_time;              // whether it depends on the run time that policies see
+    std::vector<double> values;  // by row
 
+    explicit Part(Steps own) : steps(std::move(own)), sees_time(std::ranges::any_of(steps, looks_at)) {}
+    Part(const Part& other) : steps(other.steps), sees_time(other.sees_time) {}
+    Part(Part&&) = default;
+    void move(std::size_t from, std::size_t to) {
+      if (values.size() <= from) values.resize(from + 1);
+      values[to] = values[from];
+    }
+    static bool looks_at(const Step& step) {
+      return step.code == feature && looks_at_time(static_cast<Feature>(static_cast<i64>(step.number)));
+    }
+  };
   const Expression* told_;
   Steps steps_;                  // of what is left of the expression
-  std::vector<Steps> of_job_, of_pass_;
-  Kept kept_;
+  std::vector<Part> of_job_;
+  std::vector<Steps> of_pass_;
   std::vector<double> shared_;  // by part of the pass
-  std::vector<i64> renewed_;    // jobs whose parts are not known
+  std::vector<std::size_t> changing_;  // those that are not the same in all passes
+  std::vector<i64> renewed_;    // jobs whose parts are worked out
   struct Level {  // of the stack: a value for each job, or the same for all
-    double* values;
-    bool is_same = false;
-    double same = 0;
-
-    explicit Level(double* of_jobs) : values(of_jobs) {}
+    double* own;           // where an operation leaves its values
+    const double* values;  // `own`, or a column; nullptr: the same for all
+    double same;
   };
   std::vector<double> stack_;   // steps go over all jobs
   std::vector<Level> levels_;
+  Level* top_ = nullptr;
   std::size_t n_ = 0;           // jobs
 
   // What a value depends on, as bits.
@@ -144,9 +188,6 @@ class Program {
     if (code == column) return on_job;
     if (code == state) return static_cast<std::size_t>(number_) < State::fits ? on_pass : on_both;
     return code == weight || code == in_use ? on_pass : code == wait ? on_both : on_nothing;
-  }
-  static std::size_t n_taken(i64 code) {
-    return code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
   }
   // Take the expression apart: into the greatest parts that depend on the job or the pass alone, and
   // what is left.
@@ -177,126 +218,103 @@ class Program {
     if (values.empty()) return;
     const Value& whole = values.front();
     steps_ = whole.depends == on_both ? whole.left : Steps{part(whole, told_->codes.size())};
-    shared_.resize(of_pass_.size());
   }
   // A step in place of a value whose steps end before `last`.
   template <class V>
   Step part(const V& value, std::size_t last) {
-    const bool of_jobs = value.depends == on_job;
-    std::vector<Steps>& parts = of_jobs ? of_job_ : of_pass_;
-    Steps& own = parts.emplace_back();
+    Steps own;
     for (std::size_t k = value.first; k < last; ++k) own.push_back({told_->codes[k], told_->numbers[k]});
-    return {of_jobs ? of_job : of_pass, static_cast<double>(parts.size() - 1)};
-  }
-  // Work out the parts of jobs that are not known, or are of other run times.
-  void keep(const Look& look) {
-    if (of_job_.empty()) return;
-    const auto time_of = [&](i64 j) { return look.times ? look.times[j] : 0; };
-    renewed_.clear();
-    if (look.jobs.empty()) return;
-    const auto [least, most] = std::ranges::minmax(look.jobs);
-    if (kept_.times.empty() || least < kept_.first) kept_ = {}, kept_.first = least;
-    if (const auto n = index(most - kept_.first) + 1; n > kept_.times.size()) {
-      kept_.times.resize(n + n / 2, unknown);
-      kept_.values.resize(kept_.times.size() * of_job_.size());
+    if (value.depends == on_job) {
+      of_job_.emplace_back(std::move(own));
+      return {of_job, static_cast<double>(of_job_.size() - 1)};
     }
-    for (const i64 j : look.jobs)
-      if (i64& time = kept_.times[index(j - kept_.first)]; time != time_of(j)) {
-        time = time_of(j);
-        renewed_.push_back(j);
-      }
-    if (renewed_.empty()) return;
-    const Look of_renewed{renewed_, look.waiting, look.times, look.now, look.weights};
-    for (std::size_t k = 0; k < of_job_.size(); ++k) {
-      const double* values = run(of_job_[k], renewed_.size(), of_renewed);
-      for (const i64 j : renewed_) kept_.values[place_of(j) + k] = *values++;
-    }
+    if (value.depends == on_pass) changing_.push_back(of_pass_.size());
+    shared_.push_back(value.depends == on_pass ? 0 : *run(own, 1, {.jobs = {}}));
+    of_pass_.push_back(std::move(own));
+    return {of_pass_part, static_cast<double>(of_pass_.size() - 1)};
   }
-  std::size_t place_of(i64 j) const { return index(j - kept_.first) * of_job_.size(); }
   // The values of some steps for n jobs. Valid until the next call.
   double* run(const Steps& steps, std::size_t n, const Look& look) {
     n_ = n;
     if (stack_.size() < n * steps.size()) stack_.resize(n * steps.size());
-    levels_.clear();
+    if (levels_.size() < steps.size()) levels_.resize(steps.size());
+    top_ = levels_.data() - 1;
+    double* own = stack_.data();
     for (const auto& [code, number_] : steps) {
-      if (code > choice || code < negative) {
-        levels_.emplace_back(stack_.data() + n * levels_.size());
-        push(code, number_, look, levels_.back());
+      if (n_taken(code) == 0) {
+        *++top_ = leaf(code, number_, look, own);
+        own += n;
       } else if (code < add) {
         of_one(code);
-      } else if (code < choice) {
-        of_two(code);
-        levels_.pop_back();
       } else {
-        choose();
+        const std::size_t taken = n_taken(code) - 1;
+        top_ -= taken, own -= n * taken;
+        code < choice ? of_two(code) : choose();
       }
     }
-    return spread(levels_.back());
+    return spread(*top_);
   }
   // The first of three values says whether it is the second or the third.
   void choose() {
-    const double* otherwise = spread(levels_.back());
-    levels_.pop_back();
-    const double* chosen = spread(levels_.back());
-    levels_.pop_back();
-    double* value = spread(levels_.back());
+    const double *chosen = spread(top_[1]), *otherwise = spread(top_[2]);
+    double* value = spread(*top_);
     for (std::size_t i = 0; i < n_; ++i) value[i] = value[i] != 0 ? chosen[i] : otherwise[i];
   }
+  // Give a level values of its own.
   double* spread(Level& level) const {
-    if (std::exchange(level.is_same, false)) std::fill(level.values, level.values + n_, level.same);
-    return level.values;
+    if (!level.values) std::fill(level.own, level.own + n_, level.same);
+    else if (level.values != level.own) std::copy(level.values, level.values + n_, level.own);
+    level.values = level.own;
+    return level.own;
   }
-  void push(i64 code, double number_, const Look& look, Level& top) const {
-    const auto all = [&](double value) { top.is_same = true, top.same = value; };
-    if (code == number) return all(number_);  // which may be below 0
-    const auto which = static_cast<std::size_t>(number_);
-    if (code == of_pass) return all(shared_[which]);
-    if (code == in_use) return all(look.now.in_use(told_->columns[which]));
-    if (code == weight) return all(which < look.weights.size() ? look.weights[which] : 0.0);
-    double* values = top.values;
-    if (code == state) {
-      const std::vector<double>& of_state = look.now.values(which);
-      if (of_state.size() == 1) all(of_state[0]);
-      else std::copy(of_state.begin(), of_state.end(), values);
-    } else if (code == wait) {
-      std::copy(look.waiting.begin(), look.waiting.end(), values);
-    } else if (code == of_job) {
-      for (const i64 j : look.jobs) *values++ = kept_.values[place_of(j) + which];
-    } else if (code == column) {
-      for (const i64 j : look.jobs) *values++ = told_->columns[which][j];
-    } else {
-      push_feature(static_cast<Feature>(which), look, values);
-    }
-  }
-  void push_feature(Feature which, const Look& look, double* top) const {
-    const double *since_first = told_->columns[0], *processors = told_->columns[1];
-    for (std::size_t i = 0; i < n_; ++i) {
-      const i64 j = look.jobs[i];
-      const JobNumbers job{since_first[j], static_cast<double>(look.times[j]), processors[j]};
-      top[i] = static_of(which, job);
-      if (which == Feature::expansion) top[i] += look.waiting[i] / job.requested;
-      if (which == Feature::unicef) top[i] += look.waiting[i] / serial_patience(job);
+  Level leaf(i64 code, double number_, const Look& look, double* own) const {
+    const auto which = code == number ? 0 : static_cast<std::size_t>(number_);
+    switch (code) {
+      case number: return {own, nullptr, number_};
+      case of_pass_part: return {own, nullptr, shared_[which]};
+      case of_job: {
+        const std::vector<double>& values = of_job_[which].values;
+        if (!look.rows) return {own, values.data(), 0};
+        for (std::size_t i = 0; i < n_; ++i) own[i] = values[(*look.rows)[i]];
+        return {own, own, 0};
+      }
+      case wait: return {own, look.waiting->data(), 0};
+      case in_use: return {own, nullptr, look.now->in_use(told_->columns[which])};
+      case weight: return {own, nullptr, which < look.weights->size() ? (*look.weights)[which] : 0.0};
+      case state: {
+        const std::vector<double>& of_state = look.now->values(which);
+        if (of_state.size() == 1) return {own, nullptr, of_state[0]};
+        return {own, of_state.data(), 0};
+      }
+      case column:
+        for (std::size_t i = 0; i < n_; ++i) own[i] = told_->columns[which][look.jobs[i]];
+        return {own, own, 0};
+      default:
+        write_feature(static_cast<Feature>(which), look.jobs, look.waiting, look.times, own);
+        return {own, own, 0};
     }
   }
   template <class F>
   void each(F f) {
-    Level& top = levels_.back();
-    if (top.is_same) top.same = f(top.same);
-    else for (std::size_t i = 0; i < n_; ++i) top.values[i] = f(top.values[i]);
+    const double* from = top_->values;
+    if (!from) return void(top_->same = f(top_->same));
+    double* values = top_->own;
+    for (std::size_t i = 0; i < n_; ++i) values[i] = f(from[i]);
+    top_->values = values;
   }
   template <class F>
   void pairs(F f) {
-    Level &left = levels_.end()[-2], &right = levels_.back();
-    double* values = left.values;
-    if (left.is_same && right.is_same) {
-      left.same = f(left.same, right.same);
-    } else if (left.is_same) {
-      left.is_same = false;
-      for (std::size_t i = 0; i < n_; ++i) values[i] = f(left.same, right.values[i]);
-    } else if (right.is_same) {
-      for (std::size_t i = 0; i < n_; ++i) values[i] = f(values[i], right.same);
+    const double *left = top_->values, *right = top_[1].values;
+    const double same_left = top_->same, same_right = top_[1].same;
+    if (!left && !right) return void(top_->same = f(same_left, same_right));
+    double* values = top_->own;
+    top_->values = values;
+    if (!left) {
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(same_left, right[i]);
+    } else if (!right) {
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(left[i], same_right);
     } else {
-      for (std::size_t i = 0; i < n_; ++i) values[i] = f(values[i], right.values[i]);
+      for (std::size_t i = 0; i < n_; ++i) values[i] = f(left[i], right[i]);
     }
   }
   void of_one(i64 code) {

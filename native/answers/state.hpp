@@ -33,17 +33,21 @@ class State {
     return sum;
   }
 
-  // Read it for `jobs`, with their waits [s]. `line`: all waiting jobs. `clock`: time of the week
-  // at time 0 [s].
+  // Read what is the same for all jobs at a pass. `coming`: jobs that wait besides those of the queue
+  // and the last submissions. `clock`: time of the week at time 0 [s].
   template <class S>
-  void read(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting,
-            const std::vector<i64>& line, i64 clock) {
+  void read_pass(S& s, const std::vector<i64>& coming, i64 clock) {
     free_ = s.free_with_leaving();
-    read_machine(s, static_cast<i64>(line.size()), clock);
-    read_fits(s, jobs, waiting);
+    read_machine(s, s.queue.jobs.size() + s.arrived + static_cast<i64>(coming.size()), clock);
     in_use_.clear();
     if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
-    if (s.model.users) read_users(s, jobs, line);
+    if (s.model.users) count_users(s, coming);
+  }
+  // Then what is of each of some jobs, with their waits [s].
+  template <class S>
+  void read_jobs(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {
+    read_fits(s, jobs, waiting);
+    if (s.model.users) read_users(s, jobs);
   }
 
  private:
@@ -87,34 +91,40 @@ class State {
   void read_fits(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {
     if (!named_[fits] && !named_[leaves]) return;
     const auto units = static_cast<double>(s.model.capacity);
-    values_[fits].clear(), values_[leaves].clear();
+    values_[fits].resize(jobs.size()), values_[leaves].resize(jobs.size());
+    double *is_fit = values_[fits].data(), *left = values_[leaves].data();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const i64 j = jobs[i], waited = static_cast<i64>(waiting[i]) * s.model.ticks;
-      bool has_room = s.needed_by(j, waited) <= free_;
+      const i64 j = jobs[i];
+      i64 needed = s.job(j).processors;
+      if (s.rules().holds) needed = s.needed_by(j, static_cast<i64>(waiting[i]) * s.model.ticks);
+      bool has_room = needed <= free_;
       if constexpr (requires { s.machine.has_room(j, free_); })
         has_room = has_room && s.machine.has_room(j, free_);
-      const i64 left = has_room ? free_ - s.machine.width(j) : 0;
-      values_[fits].push_back(has_room ? 1.0 : 0.0);
-      values_[leaves].push_back(static_cast<double>(left) / units);
+      is_fit[i] = has_room ? 1.0 : 0.0;
+      left[i] = static_cast<double>(has_room ? free_ - s.machine.width(j) : 0) / units;
     }
   }
   template <class S>
-  void read_users(const S& s, const std::vector<i64>& jobs, const std::vector<i64>& line) {
-    const Model& m = s.model;
-    const auto user = [&](i64 j) { return index(m.users[j]); };
+  void count_users(const S& s, const std::vector<i64>& coming) {
+    const auto user = [&](i64 j) { return index(s.model.users[j]); };
+    ++look_;
     if (named_[user_running]) {
-      running_.assign(index(m.n_users), 0);
+      running_.assign(index(s.model.n_users), 0);
       s.each_running_job([&](const Entry& e) { ++running_[user(e.job)]; });
     }
-    if (named_[user_waiting]) {
-      waiting_.assign(index(m.n_users), 0);
-      for (const i64 j : line) ++waiting_[user(j)];
-    }
+    if (!named_[user_waiting]) return;
+    waiting_.assign(index(s.model.n_users), 0);
+    s.queue.jobs.each([&](const Entry& e) { ++waiting_[user(e.job)]; });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) ++waiting_[user(j)];
+    for (const i64 j : coming) ++waiting_[user(j)];
+  }
+  template <class S>
+  void read_users(const S& s, const std::vector<i64>& jobs) {
+    const auto user = [&](i64 j) { return index(s.model.users[j]); };
     set(user_running, jobs, [&](i64 j) { return static_cast<double>(running_[user(j)]); });
     set(user_waiting, jobs, [&](i64 j) { return static_cast<double>(waiting_[user(j)]); });
     if (!named_[last_run] && !named_[mean_run] && !named_[spread_run] && !named_[known_runs]) return;
-    users_.resize(index(m.n_users));
-    ++look_;
+    users_.resize(index(s.model.n_users));
     for (const i64 j : jobs)
       if (users_[user(j)].look != look_) users_[user(j)] = user_of(s, j);
     const auto set_of = [&](Name which, double User::*part) {

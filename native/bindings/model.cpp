@@ -282,8 +282,11 @@ void bind_model(nb::module_& m) {
           throw nb::value_error("codes: the state is known only in simulations");
         });
         Program program(found);
+        program.follow(jobs, found.times);
+        program.begin_pass({}, {});
+        const std::vector<double> waits(waiting.data(), waiting.data() + jobs.size());
         const double* values =
-            program.values_of(jobs, {waiting.data(), waiting.data() + jobs.size()}, found.times, {});
+            program.scores({.jobs = jobs, .waiting = &waits, .times = found.times});
         return owned(std::vector<double>(values, values + jobs.size()));
       },
       "expression"_a, "n_jobs"_a, "rows"_a, "waiting"_a,

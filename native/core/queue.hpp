@@ -15,7 +15,7 @@ inline double score_now(Order order, Score s, i64 waiting) {
   return order == Order::cubed ? s.score * (x * x * x) : s.score + x;
 }
 
-// The waiting jobs with their scores, for one pass: as far as they are not searched for again.
+// Jobs that may come first, with their scores, in one pass.
 class Listed {
   std::vector<i64> jobs_;
   std::vector<double> scores_;
@@ -23,24 +23,55 @@ class Listed {
  public:
   bool empty() const { return jobs_.empty(); }
   void clear() { jobs_.clear(), scores_.clear(); }
-  void list(const std::vector<i64>& jobs, const double* scores) {
-    jobs_ = jobs;
-    scores_.assign(scores, scores + jobs.size());
+  void add(const std::vector<i64>& jobs, const double* scores) {
+    jobs_.insert(jobs_.end(), jobs.begin(), jobs.end());
+    scores_.insert(scores_.end(), scores, scores + jobs.size());
   }
-  // The job of the greatest score that still waits; of several, the first by place.
+  // The greatest score of a job that still waits, minus infinity if there is none.
+  double highest(const std::vector<Progress>& progress) {
+    const std::size_t best = place_of_best(progress, [](i64) { return i64{0}; });
+    return best < jobs_.size() ? scores_[best] : -inf;
+  }
+  // The job of the greatest score that still waits; of several, the first by place; -1 if none does.
   template <class F>
   i64 best(const std::vector<Progress>& progress, F place) {
-    while (true) {
+    const std::size_t best = place_of_best(progress, place);
+    return best < jobs_.size() ? jobs_[best] : -1;
+  }
+
+ private:
+  // Jobs that do not wait any more go when they are the best.
+  template <class F>
+  std::size_t place_of_best(const std::vector<Progress>& progress, F place) {
+    while (!jobs_.empty()) {
       std::size_t best = 0;
       for (std::size_t k = 1; k < jobs_.size(); ++k)
         if (scores_[k] >= scores_[best] &&
             (scores_[k] > scores_[best] || place(jobs_[k]) < place(jobs_[best])))
           best = k;
-      if (progress[index(jobs_[best])].start < 0) return jobs_[best];
+      if (progress[index(jobs_[best])].start < 0) return best;
       jobs_[best] = jobs_.back(), jobs_.pop_back();
       scores_[best] = scores_.back(), scores_.pop_back();
     }
+    return 0;
   }
+};
+
+// Jobs that came and left, or that changed, since somebody looked: known from the first look on.
+struct Changes {
+  bool known = false;
+  std::vector<i64> steps;  // in order: a job, or ~job of one that left
+
+  void note(i64 step) {
+    if (!known) return;
+    if (steps.size() == most) return forget();
+    steps.push_back(step);
+  }
+  void look() { known = true, steps.clear(); }
+  void forget() { known = false, steps.clear(); }
+
+ private:
+  static constexpr std::size_t most = 1024;
 };
 
 class Queue {
@@ -48,6 +79,7 @@ class Queue {
   OrderedList jobs;  // in secondary order
   std::array<Column<Score>, 2> scores;  // by job, primary and secondary, if orders use them
   Listed listed;                        // in place of primary scores, if nobody else looks at them
+  Changes changes;                      // of the waiting jobs
 
   Column<Job> known;                   // with submission times that the schedule decides
   std::array<Column<i64>, 2> keys;     // by job, primary and secondary, ascending
@@ -61,6 +93,7 @@ class Queue {
 
   void keep(Archive& a) {
     a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_);
+    changes.forget();
     for (const OrderedList* list : {&jobs, &by_key_})
       list->each([&](const Entry& e) { a.check_job(e.job); });
     a.check(oldest_ >= 0 && n_came_ <= model_->n_jobs);
@@ -80,6 +113,7 @@ class Queue {
   }
   void enter(i64 j, i64 predicted) {
     const Job& job = known[j];
+    changes.note(j);
     Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j}, by_place());
     if (block.narrow_known) block.widen_narrow(job.processors, predicted);
     if (is_scored() && block.greatest_gain != inf) {
@@ -108,6 +142,7 @@ class Queue {
   }
   // A job has been taken out of `jobs`.
   void leave_by_key(i64 j) {
+    changes.note(~j);
     if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j, by_place()));
   }
 
@@ -121,7 +156,7 @@ class Queue {
       const i64 j = oldest(progress);
       if (by_submission || rules.starves(now - known[j].submit)) return j;
     }
-    if (!listed.empty()) return listed.best(progress, by_place());
+    if (const i64 j = listed.best(progress, by_place()); j >= 0) return j;
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
   // The queued job that was submitted first; the queue is not empty.

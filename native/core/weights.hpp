@@ -36,11 +36,12 @@ Score mixed_score(std::size_t n, W weight_of, D depends, P part_of, double reque
   double sum = 0, by_wait = 0, by_expansion = 0, by_unicef = 0;
   for (std::size_t k = 0; k < n; ++k) {
     const double weight = weight_of(k);
+    if (weight == 0) continue;
     const Waiting how = depends(k);
     if (how == Waiting::wait) by_wait = weight;
     if (how == Waiting::expansion) by_expansion = weight;
     if (how == Waiting::unicef) by_unicef = weight;
-    if (weight != 0 && how != Waiting::wait && how != Waiting::unicef) sum += weight * part_of(k);
+    if (how != Waiting::wait && how != Waiting::unicef) sum += weight * part_of(k);
   }
   return {sum, patience_of(by_wait, by_expansion, by_unicef, requested, unicef)};
 }

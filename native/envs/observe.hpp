@@ -40,7 +40,8 @@ class Observer {
       const float* still = &table.still[index(row.episode->start + row.window[i]) * width];
       for (std::size_t k = 0; k < width; ++k) *place++ = still[k];
     }
-    if (expressed.size() > 0) expressed.look(s, {row.window, index(visible)}, row.episode->start);
+    if (expressed.size() > 0)
+      expressed.look(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
     for (const std::size_t k : table.moving) {
       const i64 code = table.codes[k], which = code - table.first_expression();
       if (which < 0) see_feature(static_cast<Shown>(code), out + jobs_at + k, width);

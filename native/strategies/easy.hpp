@@ -26,16 +26,18 @@ struct NothingPutOff {
   void operator()() const {}
 };
 
-// `Scores`: called before the queue is looked at in order, for scores that were put off until then.
-template <Machine M, class Scores = NothingPutOff>
+// `BeforeHead`: called before the first waiting job is looked for, of several, to work out scores
+// that were put off until then.
+template <Machine M, class BeforeHead = NothingPutOff>
 class Easy {
  protected:
   Simulator<M>& s;
   i64 leaving = 0;  // units of jobs predicted to end now, in passes per event
-  Scores catch_up;
+  BeforeHead before_head;
 
  public:
-  explicit Easy(Simulator<M>& simulator, Scores scores = {}) : s(simulator), catch_up(scores) {}
+  explicit Easy(Simulator<M>& simulator, BeforeHead before = {})
+      : s(simulator), before_head(before) {}
 
   void pass() {
     const Rules& r = s.rules();
@@ -107,9 +109,9 @@ class Easy {
   // Start heads while they fit, then backfill behind the first head that does not.
   void serve_queue() {
     if (is_over()) return;
-    if (s.queue.jobs.size() > 1) catch_up();
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
+      if (s.queue.jobs.size() > 1) before_head();
       head = first();
       if (head < 0 && selects()) {
         s.asked = Asked::job;
@@ -175,8 +177,7 @@ class Easy {
     std::vector<InLine> line;
     for (int k = 0; k < queue.size_in_blocks(); ++k) {
       const Block& block = queue.at(k);
-      if (block.least_width > b.room) continue;
-      if (block.least_width > b.beyond && block.least_span > b.longest) continue;
+      if (none_within(block, b)) continue;
       for (const Entry& e : block)
         if (is_within(e, b)) line.push_back({e.job, is_scored ? s.second_score(e.job) : 0});
     }
@@ -230,7 +231,7 @@ class Easy {
   }
   bool none_can_start() {
     // whether a question is asked must not depend on bounds, and scores cost more than bounds
-    constexpr bool repairs = !std::is_same_v<Scores, NothingPutOff>;
+    constexpr bool repairs = !std::is_same_v<BeforeHead, NothingPutOff>;
     if (repairs || selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
     if (M::alike && !s.rules().holds) return false;
     bool none = true;
@@ -259,6 +260,13 @@ class Easy {
     if (s.bars_some() && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= room());
   }
+  // Whether the bounds of a block say that none of its jobs may start before the head.
+  static bool none_within(const Block& block, const Bounds& b) {
+    if (block.least_width > b.room) return true;
+    if (block.least_width <= b.beyond) return false;
+    return block.least_span > b.longest ||
+           (block.narrow_known && block.narrow[index(class_of(b.room))] > b.longest);
+  }
   void note_backfilled(i64 j, i64 predicted) {
     if (s.time + predicted > s.shadow.time) s.shadow.extra -= s.machine.width(j);
     s.of(j).backfilled = s.passed = true;
@@ -270,11 +278,7 @@ class Easy {
     Bounds b = bounds();
     for (int k = 0; k < queue.size_in_blocks();) {
       Block& block = queue.at(k++);
-      if (block.least_width > b.room) continue;
-      if (block.least_width > b.beyond) {
-        if (block.least_span > b.longest) continue;
-        if (block.narrow_known && block.narrow[index(class_of(b.room))] > b.longest) continue;
-      }
+      if (none_within(block, b)) continue;
       sweep_block(block, b);
       if (queue.size_in_blocks() > 1) {
         if (s.rules().secondary == Order::submission) block.summarise_narrow();
@@ -313,12 +317,14 @@ class Easy {
       const Bounds b = bounds();
       i64 best = -1;
       double highest = -inf;
-      const OrderedList& queue = s.queue.jobs;
+      OrderedList& queue = s.queue.jobs;
       for (int k = 0; k < queue.size_in_blocks(); ++k) {
-        const Block& block = queue.at(k);
-        if (block.least_width > b.room) continue;
-        if (block.least_width > b.beyond && block.least_span > b.longest) continue;
+        Block& block = queue.at(k);
+        if (none_within(block, b)) continue;
+        i64 least_span = nothing, least_width = nothing;
         for (const Entry& e : block) {
+          least_span = std::min(least_span, e.span);
+          least_width = std::min(least_width, e.width);
           if (!is_within(e, b)) continue;
           const double score = s.second_score(e.job);
           const i64 place = s.queue.place(e.job);
@@ -328,6 +334,9 @@ class Easy {
           highest = score;
           best = e.job;
         }
+        block.least_span = least_span;
+        block.least_width = least_width;
+        if (!block.narrow_known) block.summarise_narrow();
       }
       if (best < 0) return;
       const i64 predicted = s.of(best).predicted;

@@ -1,0 +1,137 @@
+// Ceilings of scores: what an expression is worth at most for a stretch of time.
+#pragma once
+#include <limits>
+#include <vector>
+
+#include "range.hpp"
+#include "program.hpp"
+
+namespace hpc {
+
+// Ceilings of the scores of jobs in a stretch, by a stack of bounds for all jobs.
+class Ceilings {
+  using Code = Program::Code;
+  struct Stretch {  // the jobs in these rows, and their waits [s] at its ends
+    const Program& program;
+    const std::vector<std::size_t>& rows;
+    const i64* times;
+    std::vector<i64> jobs;
+    std::vector<double> from, to;
+  };
+  std::vector<Range> stack_;
+  std::size_t n_ = 0;
+  Range* top_ = nullptr;
+
+ public:
+  i64 from = 0, to = -1;       // the stretch [ticks], its end included
+  std::vector<Range> of_pass;  // where the values of the pass stay
+
+  bool hold(i64 now, const std::vector<double>& state) const {
+    bool within = now <= to;
+    for (std::size_t k = 0; k < state.size() && within; ++k) within = of_pass[k].holds(state[k]);
+    return within;
+  }
+  // Write what the scores in some rows are at most.
+  void write(const Program& program, const JobRows& jobs, const std::vector<std::size_t>& rows,
+             const i64* times, i64 ticks, std::vector<double>& most) {
+    n_ = rows.size();
+    if (n_ == 0) return;
+    Stretch stretch{program, rows, times, {}, {}, {}};
+    for (const std::size_t row : rows) {
+      stretch.jobs.push_back(jobs.jobs()[row]);
+      stretch.from.push_back(jobs.wait(row, from, ticks));
+      stretch.to.push_back(jobs.wait(row, to, ticks));
+    }
+    if (stack_.size() < n_ * program.steps().size()) stack_.resize(n_ * program.steps().size());
+    top_ = stack_.data() - n_;
+    for (const Program::Step& step : program.steps()) {
+      const std::size_t taken = Program::n_taken(step.code);
+      if (taken == 0) {
+        top_ += n_;
+        leaf(step, stretch);
+      } else {
+        top_ -= n_ * (taken - 1);
+        taken == 1 ? of_one(step.code) : taken == 2 ? of_two(step.code) : choose();
+      }
+    }
+    // a job without a score comes last, but it comes
+    for (std::size_t i = 0; i < n_; ++i) most[rows[i]] = std::max(top_[i].most, last);
+  }
+
+ private:
+  static constexpr double last = std::numeric_limits<double>::lowest();
+
+  void leaf(const Program::Step& step, const Stretch& s) {
+    const auto each = [&](auto of) {
+      for (std::size_t i = 0; i < n_; ++i) top_[i] = of(i);
+    };
+    const auto which = static_cast<std::size_t>(step.number);
+    switch (step.code) {
+      case Program::of_pass_part: return each([&](std::size_t) { return of_pass[which]; });
+      case Program::of_job: {
+        const std::vector<double>& values = s.program.part(which);
+        return each([&](std::size_t i) { return Range::of(values[s.rows[i]], values[s.rows[i]]); });
+      }
+      case Code::wait: return each([&](std::size_t i) { return Range{s.from[i], s.to[i]}; });
+      case Code::state: return each([&](std::size_t) { return Range{}; });  // of a job: it may be anything
+      default: {
+        std::vector<double> first(n_), at_end(n_);
+        const auto feature = static_cast<Feature>(which);
+        s.program.write_feature(feature, s.jobs, &s.from, s.times, first.data());
+        s.program.write_feature(feature, s.jobs, &s.to, s.times, at_end.data());
+        return each([&](std::size_t i) { return Range::hull({first[i], at_end[i]}); });
+      }
+    }
+  }
+  template <class F>
+  void each(F f) {
+    for (std::size_t row = 0; row < n_; ++row) top_[row] = f(top_[row]);
+  }
+  template <class F>
+  void pairs(F f) {
+    for (std::size_t row = 0; row < n_; ++row) top_[row] = f(top_[row], top_[row + n_]);
+  }
+  template <class F>
+  void rising(F f) {
+    each([f](const Range& a) { return a.of_rising(f); });
+  }
+  void of_one(i64 code) {
+    switch (code) {
+      case Code::negative: return each([](const Range& a) { return -a; });
+      case Code::not_: return each([](const Range&) { return Range{0, 1}; });
+      case Code::log: return rising([](double a) { return std::log(a); });
+      case Code::log2: return rising([](double a) { return std::log2(a); });
+      case Code::log10: return rising([](double a) { return std::log10(a); });
+      case Code::exp: return rising([](double a) { return std::exp(a); });
+      case Code::sqrt: return rising([](double a) { return std::sqrt(a); });
+      case Code::abs: return each([](const Range& a) { return a.absolute(); });
+      default: return rising([](double a) { return std::floor(a); });
+    }
+  }
+  void of_two(i64 code) {
+    using I = const Range&;
+    switch (code) {
+      case Code::add: return pairs([](I a, I b) { return a + b; });
+      case Code::subtract: return pairs([](I a, I b) { return a - b; });
+      case Code::multiply: return pairs([](I a, I b) { return a * b; });
+      case Code::divide: return pairs([](I a, I b) { return a / b; });
+      case Code::power: return pairs([](I a, I b) { return a.to_the(b); });
+      case Code::least:
+        return pairs([](I a, I b) {
+          return Range{std::min(a.least, b.least), std::min(a.most, b.most)};
+        });
+      case Code::greatest:
+        return pairs([](I a, I b) {
+          return Range{std::max(a.least, b.least), std::max(a.most, b.most)};
+        });
+      case Code::whole_parts:
+      case Code::rest: return pairs([](I, I) { return Range{}; });
+      default: return pairs([](I, I) { return Range{0, 1}; });  // true or false
+    }
+  }
+  void choose() {
+    for (std::size_t row = 0; row < n_; ++row) top_[row] = top_[row + n_].or_else(top_[row + 2 * n_]);
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,68 @@
+"""Scores that are worked out only where they may say who comes first, beside all of them.
+
+Nobody looks at a simulation that runs to its end: there scores are put off, and of long queues only
+those of contenders are worked out. One that is looked at after each pass has them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hpcgym import load_workload
+from hpcgym.baselines.schedulers import scheduler_of
+from hpcgym.machine.pool import Cluster
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.prepare import pool_of
+
+LOG = "lublin:jobs=2500,processors=128,seed={seed},load=1.15"
+
+#: All that an expression may do, with values that are not numbers, and ties.
+EXPRESSIONS = [
+    "4*log(wait+72000)-log(max(requested,1))-0.2*log(processors)",
+    "(1-free_1h)*log(requested)-queued/100+log(wait+60)",
+    "free*log(wait+1)-requested/3600+2*fits-leaves",
+    "wait/requested-0.1*processors",
+    "-(requested**2)*processors+wait**3",
+    "sqrt(wait)*(wait > 3600)-requested",
+    "log(wait-5000)",
+    "wait // 600 - requested % 7",
+    "exp(-wait/36000)*processors",
+    "(wait/1000)**1.5-abs(requested-3600)",
+    "min(wait,7200)+max(-requested,-7200)",
+    "(log10(wait+1) if wait > 600 and not queued > 50 else -requested/600)-log2(processors)",
+    "expansion+hour/24-weekday",
+    "unicef-wait/7200",
+    "floor(wait/3600)",
+    "1/(wait-3600)",
+]
+
+
+def starts(log: str, policy: str, by_pass: bool, **rules: object) -> np.ndarray:
+    workload = load_workload(log)
+    scheduler = scheduler_of("easy", {"policy": policy, **rules})
+    simulation = new_simulation(workload, scheduler, pool_of(workload, Cluster(128)))
+    if by_pass:
+        while simulation.drive(passes=1):
+            pass
+    else:
+        simulation.drive()
+    return simulation.schedule()["start"]
+
+
+@pytest.mark.parametrize("policy", EXPRESSIONS)
+def test_the_first_is_the_first_of_all(policy: str) -> None:
+    log = LOG.format(seed=1)
+    given = starts(log, policy, False, policy_estimate="typical-ratio", backfill_order="spf")
+    expected = starts(log, policy, True, policy_estimate="typical-ratio", backfill_order="spf")
+    assert (given == expected).all()
+
+
+@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("rules", [{"threshold": 40_000}, {"hold": 0.2}, {"backfill_order": "aged"}])
+def test_under_other_rules(seed: int, rules: dict[str, object]) -> None:
+    rules = {**rules}
+    if rules.get("backfill_order") == "aged":
+        rules["backfill_order"] = "log(wait+60)-requested/3600"
+    log, policy = LOG.format(seed=seed), EXPRESSIONS[0]
+    assert (starts(log, policy, False, **rules) == starts(log, policy, True, **rules)).all()
