@@ -155,18 +155,18 @@ MUTANTS = (
         tests="tests/engine/test_state.py",
     ),
     Mutant(
-        "who runs counts as waiting",
+        "who waits in the queue is not counted of its user",
         "native/answers/state.hpp",
-        "s.queue.jobs",
-        "s.running",
-        after="waiting_.assign(index(s.model.n_users), 0);\n    ",
+        "++waiting_[user(e.job)]",
+        "i64{0}",
         tests="tests/engine/test_state.py",
     ),
     Mutant(
         "who comes in a pass is not counted",
         "native/answers/answers.hpp",
-        "state_.read_pass(s, coming,",
-        "state_.read_pass(s, {},",
+        "coming",
+        "std::vector<i64>{}",
+        after="state_.read_pass(s, ",
         tests="tests/engine/test_state.py",
     ),
     Mutant(
@@ -446,8 +446,9 @@ MUTANTS = (
     Mutant(
         "a job whose run time is seen anew keeps its bound",
         "native/answers/contenders.hpp",
-        "holds ? rows.renewed() :",
-        "holds ? rows.came() :",
+        "rows.renewed()",
+        "rows.came()",
+        after="unbounded = holds ? ",
         tests="tests/engine/test_scores_put_off.py",
     ),
 )

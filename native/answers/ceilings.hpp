@@ -73,7 +73,7 @@ class Ceilings {
         return each([&](std::size_t i) { return Range::of(values[s.rows[i]], values[s.rows[i]]); });
       }
       case Code::wait: return each([&](std::size_t i) { return Range{s.from[i], s.to[i]}; });
-      case Code::state: return each([&](std::size_t) { return Range{}; });  // of a job: it may be anything
+      case Code::state: return each([](std::size_t) { return Range{}; });  // of a job: it says nothing
       default: {
         std::vector<double> first(n_), at_end(n_);
         const auto feature = static_cast<Feature>(which);

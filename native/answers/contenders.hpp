@@ -60,8 +60,9 @@ class Contenders {
     took_.clear();
     if (least >= taken_from_) return took_;
     if (best == -inf && n_ > 0) {
-      const auto highest = guess ? *guess : index(std::ranges::max_element(most_) - most_.begin());
-      if (most_[highest] > -inf) took_.push_back(highest);
+      const bool is_new = guess && most_[*guess] > -inf;
+      const auto first = is_new ? *guess : index(std::ranges::max_element(most_) - most_.begin());
+      if (most_[first] > -inf) took_.push_back(first);
     }
     if (took_.empty()) take_from(least);
     for (const std::size_t row : took_) taken_.push_back({row, std::exchange(most_[row], -inf)});
