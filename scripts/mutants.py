@@ -212,7 +212,7 @@ MUTANTS = (
     Mutant(
         "usage is forgotten a half-life at a time",
         "native/answers/shares.hpp",
-        "std::exp2(part)",
+        "elementary::exp2(part)",
         "1.0",
         tests="tests/engine/test_shares.py",
     ),

@@ -476,7 +476,7 @@ def size_classes(
         low, high = 2**power // 2 + 1, min(2**power, most)
         return f"{low} to {high}" if low < high else str(high)
 
-    return np.ceil(np.log2(processors)).astype(np.int64), name
+    return np.frexp(processors - 1)[1].astype(np.int64), name
 
 
 def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:

@@ -2,8 +2,8 @@
 
 These modules define the rules. To try another rule, change it here and simulate with
 ``hpcgym.simulate(..., engine="reference")``. Everything is computed again at every pass, with lists
-and loops. The engine, which is fast and compiled, shares no code with them: tests run both on the
-same random jobs and demand identical schedules.
+and loops. The engine, which is fast and compiled, shares no code with them but
+:mod:`hpcgym.elementary`: tests run both on the same random jobs and demand identical schedules.
 
 :mod:`~hpcgym.reference.pool` simulates processors that are all alike, by the rules below, each in
 the module that names it; :mod:`~hpcgym.reference.nodes` simulates machines of nodes, by these rules

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from hpcgym.elementary import log2
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import PoolSimulation
@@ -160,4 +161,4 @@ class LookaheadSimulation(PoolSimulation):
 
 def bin_of(job: Job) -> int:
     """Return the k that is nearest to a job's run time."""
-    return min(int(2.0 * math.log2(job.requested / job.actual) + 0.5), BINS - 1)
+    return min(int(2.0 * log2(job.requested / job.actual) + 0.5), BINS - 1)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from hpcgym.elementary import exp, log, log2, log10, power
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.state import STATE, asked
 
@@ -48,16 +49,16 @@ def unicef(job: Job, now: int) -> float:
     wait = now - job.submit
     if job.processors == 1:  # log2(1) = 0: first of all, once it has waited
         return math.inf if wait > 0 else 0.0
-    return wait / (math.log2(job.processors) * job.requested)
+    return wait / (log2(job.processors) * job.requested)
 
 
 def _log10_submit(job: Job) -> float:
-    return math.log10(max(job.submit - job.first_submit, 1))
+    return log10(max(job.submit - job.first_submit, 1))
 
 
 def f1(job: Job, now: int) -> float:
     """Return the score F1 of Carastan-Santos and de Camargo 2017."""
-    return -(math.log10(job.requested) * job.processors + 870 * _log10_submit(job))
+    return -(log10(job.requested) * job.processors + 870 * _log10_submit(job))
 
 
 def f2(job: Job, now: int) -> float:
@@ -173,37 +174,15 @@ class Number(float):
     def __pow__(self, other: float) -> Number:  # type: ignore[override]
         if other in (2, 3):
             return self * self if other == 2 else self * self * self
-        odd = math.isfinite(other) and other % 2 == 1
-        negative = math.copysign(1, self) < 0 and odd
-        try:
-            return Number(math.pow(self, other))
-        except OverflowError:
-            return Number(-math.inf if negative else math.inf)
-        except ValueError:  # 0 to a negative power, or no real number
-            infinite = -math.inf if negative else math.inf
-            return Number(infinite if float(self) == 0 else math.nan)
-
-
-def carefully(function: Any, at_zero: float = math.nan) -> Any:
-    """Return a function that returns what is infinite or no number instead of an error."""
-
-    def careful(x: float) -> Number:
-        try:
-            return Number(function(x))
-        except OverflowError:
-            return Number(math.inf)
-        except ValueError:
-            return Number(at_zero if x == 0 else math.nan)
-
-    return careful
+        return Number(power(self, other))
 
 
 FUNCTIONS: dict[str, Any] = {
-    "log": carefully(math.log, -math.inf),
-    "log2": carefully(math.log2, -math.inf),
-    "log10": carefully(math.log10, -math.inf),
-    "exp": carefully(math.exp),
-    "sqrt": carefully(math.sqrt),
+    "log": lambda x: Number(log(x)),
+    "log2": lambda x: Number(log2(x)),
+    "log10": lambda x: Number(log10(x)),
+    "exp": lambda x: Number(exp(x)),
+    "sqrt": lambda x: Number(math.sqrt(x) if x >= 0 else math.nan),
     "abs": lambda x: Number(math.fabs(x)),
     "floor": lambda x: Number(math.floor(x)) if math.isfinite(x) else x,
     "min": min,  # what is no number is passed over unless it comes first
@@ -262,7 +241,7 @@ def _call(name: str, *arguments: Any) -> ast.expr:
 
 
 def _since(job: Job) -> float:
-    return math.log10(max(job.submit - job.first_submit, 1))
+    return log10(max(job.submit - job.first_submit, 1))
 
 
 def _column(name: str) -> Any:
@@ -285,9 +264,9 @@ NAMES: dict[str, Any] = {
     "ratio": lambda job, now, _: job.requested / job.processors,
     "expansion": lambda job, now, _: 1 + (now - job.submit) / job.requested,
     "unicef": lambda job, now, _: (
-        (now - job.submit) / max(math.log2(job.processors) * job.requested, 1e-200)
+        (now - job.submit) / max(log2(job.processors) * job.requested, 1e-200)
     ),
-    "f1": lambda job, now, _: math.log10(job.requested) * job.processors + 870 * _since(job),
+    "f1": lambda job, now, _: log10(job.requested) * job.processors + 870 * _since(job),
     "f2": lambda job, now, _: math.sqrt(job.requested) * job.processors + 25600 * _since(job),
     "f3": lambda job, now, _: job.requested * job.processors + 6860000 * _since(job),
     "f4": lambda job, now, _: job.requested * math.sqrt(job.processors) + 530000 * _since(job),

@@ -13,6 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from hpcgym.elementary import cos, sin
+
 DECAY = Decimal("0.95")
 MICROSECOND = Fraction(1, 10**6)
 
@@ -52,10 +54,10 @@ def features(job: Any, now: int, past: Sequence[Any], running: Sequence[Any]) ->
         "occupied": sum(widths),
         # jobs of an earlier simulation may have ended later
         "break_time": max(now - past[-1].end, 0) if past else 0,
-        "day_cos": math.cos(day),
-        "day_sin": math.sin(day),
-        "week_cos": math.cos(week),
-        "week_sin": math.sin(week),
+        "day_cos": cos(day),
+        "day_sin": sin(day),
+        "week_cos": cos(week),
+        "week_sin": sin(week),
     }
 
 

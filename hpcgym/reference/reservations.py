@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hpcgym.elementary import log
 from hpcgym.reference.events import Events
 from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared
 from hpcgym.reference.orders import score_of
@@ -243,7 +244,7 @@ class Reservations(Events):
             "policy_estimate": job.policy_time,
             "both": math.sqrt(job.requested * job.policy_time),
         }[self.hold["by"]]
-        z = min(max(math.log(x / self.hold["from_s"]) / math.log(self.hold["factor"]), 0), 1)
+        z = min(max(log(x / self.hold["from_s"]) / log(self.hold["factor"]), 0), 1)
         back = self.hold["share"] * most * z
         back /= 1 + (now - job.submit) / self.hold["erode_s"]
         return min(most, own + round(float(back)))

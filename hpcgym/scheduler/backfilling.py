@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.elementary import log
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
 from hpcgym.units import count_of, in_seconds
 
@@ -124,7 +125,7 @@ class Hold:
         numbers = np.empty(4)
         numbers[MOST] = self.share * processors
         numbers[FROM] = self.from_s
-        numbers[LOG_FACTOR] = math.log(self.factor)
+        numbers[LOG_FACTOR] = log(self.factor)
         numbers[BY] = _CODES[self.by]
         return numbers
 
@@ -144,13 +145,8 @@ class Hold:
             x = predicted.astype(np.float64)
         elif by == BY_BOTH:
             x = np.sqrt(x * predicted)
-        # the logarithms of the C library, as in the engine: numpy's may differ in the last bit
-        times, place = np.unique(x, return_inverse=True)
-        held = [
-            most * min(math.log(each / least) / log_factor, 1.0) if each > least else 0.0
-            for each in times.tolist()
-        ]
-        return np.array(held, np.float64)[place]
+        held = most * np.minimum(log(x / least) / log_factor, 1.0)
+        return np.where(x > least, held, 0.0)
 
     @property
     def looks_at_estimate(self) -> bool:

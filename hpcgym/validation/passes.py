@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.elementary import log
 from hpcgym.validation.schedules import Down, Mask, Timeline, Times, cases, held_together, over_time
 from hpcgym.workload.extracts import decided
 
@@ -405,7 +406,7 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
     p = workload.requested_time[job].astype(np.float64)
     e = p if predicted is None else predicted[job]
     x = {"requested": p, "policy_estimate": e, "both": np.sqrt(p * e)}[hold.by]
-    z = np.clip(np.log(x / hold.from_s) / np.log(hold.factor), 0, 1)
+    z = np.clip(log(x / hold.from_s) / log(hold.factor), 0, 1)
     most = result.cluster.processors
     back = hold.share * most * z / (1 + (time - workload.submit_time[job]) / hold.erode_s)
     # where rounding decides, rather too many than a job called late that is not

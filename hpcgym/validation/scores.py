@@ -5,7 +5,6 @@ A *pair* is a pass and a job that waits there or starts: most arrays here have o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.reference.orders import FUNCTIONS, Number
+from hpcgym.elementary import exp, log, log2, log10, power
 from hpcgym.scheduler.estimates.learning import looks_at_time
 from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import STATE_OF_ALL, JobColumns
@@ -47,33 +46,18 @@ class Pairs(NamedTuple):
     wait: Floats
 
 
-# --- Functions of the C library, as Python has them -----------------------------------------------
-#
-# Those of numpy may differ in the last bit, which can decide an order.
-
-
-def by_element(function: Callable[..., float], *arrays: Floats) -> Floats:
-    """Return a function of floats for each element, as the reference has it where it fails."""
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    columns = [np.broadcast_to(array, shape).ravel().tolist() for array in arrays]
-    try:
-        values = list(map(function, *columns))
-    except (OverflowError, ValueError):
-        values = list(map(FUNCTIONS[function.__name__], *columns))
-    return np.array(values, np.float64).reshape(shape)
-
-
-def _power(a: float, b: float) -> float:
-    return Number(a) ** b
+def _power(a: Floats, b: Floats) -> Floats:
+    a, b = np.broadcast_arrays(a, b)
+    return np.select([b == 2, b == 3], [a * a, a * a * a], power(a, b))
 
 
 _OF_ONE: dict[int, Callable[[Floats], Any]] = {
     op.NEGATIVE: lambda a: -a,
     op.NOT: lambda a: a == 0,
-    op.LOG: lambda a: by_element(math.log, a),
-    op.LOG2: lambda a: by_element(math.log2, a),
-    op.LOG10: lambda a: by_element(math.log10, a),
-    op.EXP: lambda a: by_element(math.exp, a),
+    op.LOG: log,
+    op.LOG2: log2,
+    op.LOG10: log10,
+    op.EXP: exp,
     op.SQRT: np.sqrt,
     op.ABS: np.abs,
     op.FLOOR: np.floor,
@@ -85,7 +69,7 @@ _OF_TWO: dict[int, Callable[[Floats, Floats], Any]] = {
     op.DIVIDE: np.divide,
     op.WHOLE_PARTS: np.floor_divide,
     op.REST: np.mod,
-    op.POWER: lambda a, b: by_element(_power, a, b),
+    op.POWER: _power,
     op.LEAST: lambda a, b: np.where(b < a, b, a),  # the first if one is no number, as in Python
     op.GREATEST: lambda a, b: np.where(b > a, b, a),
     op.LESS: np.less,
@@ -157,7 +141,7 @@ class Jobs:
             return combine(function, parts, pairs)
 
         def log(part: Part) -> Part:
-            return of(_OF_ONE[op.LOG10], part)
+            return of(log10, part)
 
         if name == "f1":
             return of(lambda p, q, s: p * q + 870.0 * s, log(p), q, log(since))
@@ -177,7 +161,7 @@ class Jobs:
         p = self.requested(pairs)
         if name == "expansion":
             return p
-        q = Part(by_element(math.log2, self.columns.processors), "job")
+        q = Part(log2(self.columns.processors), "job")
         return combine(lambda q, p: np.maximum(q * p, 1e-200), (q, p), pairs)
 
 
@@ -498,7 +482,7 @@ class TypicalRatios:
         self._class = np.unique(alike, return_inverse=True)[1].ravel()
         by_end = np.lexsort((result.start, line.end))
         self._ends, starts = line.end[by_end], line.start[by_end]
-        ratio = by_element(math.log, length[by_end] / self._requested[by_end])
+        ratio = log(length[by_end] / self._requested[by_end])
         self._total = np.append(0.0, [*accumulate(ratio.tolist())])
         together = np.unique(self._ends * self._size + starts, return_inverse=True)[1].ravel()
         self._of_user = self._decayed(self._user[by_end], ratio, together)
@@ -548,11 +532,11 @@ class TypicalRatios:
         of_user = self._of_user.shrunk(begin, when, everyone, np.zeros(1))
         of_class = self._of_class.shrunk(self._class[job] * self._size, when, *of_user)
         requested = self._requested[job].astype(np.float64)
-        seconds = requested * by_element(math.exp, (of_user[0] + of_class[0]) / 2.0)
+        seconds = requested * exp((of_user[0] + of_class[0]) / 2.0)
         predicted, error = _cut(seconds, requested), (of_user[1] + of_class[1]) / 2.0
         doubtful, rows = np.zeros(job.shape, np.bool_), np.flatnonzero(error)
         low, high = (
-            _cut(seconds[rows] * np.exp(sign * error[rows]), requested[rows]) for sign in (-1, 1)
+            _cut(seconds[rows] * exp(sign * error[rows]), requested[rows]) for sign in (-1, 1)
         )
         doubtful[rows] = low != high
         self._last = (pairs, predicted, doubtful)

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "../base/elementary.hpp"
 #include "../core/model.hpp"
 
 namespace hpc {
@@ -45,7 +46,7 @@ class Histories {
     std::copy_backward(user + last, user + columns_ - 1, user + columns_);
     user[last] = run;
     if (ratios.empty()) return;
-    const double logarithm = std::log(run / requested);
+    const double logarithm = elementary::log(run / requested);
     ratios[0] += 1;
     ratios[1] += logarithm;
     for (double* row : {ratios_of_user(j), ratios_of_class(j)}) {
@@ -97,8 +98,8 @@ class Histories {
       return 2.0 * std::numbers::pi * (since / static_cast<double>(period));
     };
     const double day = angle(86'400), week = angle(604'800);
-    x[16] = std::cos(day), x[17] = std::sin(day);
-    x[18] = std::cos(week), x[19] = std::sin(week);
+    x[16] = elementary::cos(day), x[17] = elementary::sin(day);
+    x[18] = elementary::cos(week), x[19] = elementary::sin(week);
   }
 
  private:
@@ -126,7 +127,7 @@ class Histories {
     Typical& typical = typical_[index(model_->learning->classes[j])];
     if (typical.n_ended == ratios[0]) return typical.ratio;
     const double user = shrunk(ratios_of_user(j), ratios[1] / std::max(ratios[0], 1.0));
-    typical = {ratios[0], std::exp((user + shrunk(ratios_of_class(j), user)) / 2.0)};
+    typical = {ratios[0], elementary::exp((user + shrunk(ratios_of_class(j), user)) / 2.0)};
     return typical.ratio;
   }
   // The mean logarithm of a class, with `wider` as the prior.

@@ -257,7 +257,7 @@ class Learner {
     if (hold[3] == 1) x = predicted;
     if (hold[3] == 2) x = std::sqrt(x * predicted);
     if (x <= hold[1]) return 0;
-    return hold[0] * std::min(std::log(x / hold[1]) / hold[2], 1.0);
+    return hold[0] * std::min(elementary::log(x / hold[1]) / hold[2], 1.0);
   }
 };
 

@@ -1,6 +1,5 @@
 // Scores by expressions, recomputed before each pass for all waiting jobs: a small stack machine in
-// double precision. Squares and cubes are products; logarithms, roots and other powers are those of
-// the C library, as in Python.
+// double precision. Squares and cubes are products.
 //
 // What depends on the job alone is worked out when it first waits, and when its prediction has
 // changed; what is the same for all jobs, once for a pass. The operations are those of the
@@ -302,6 +301,13 @@ class Program {
     for (std::size_t i = 0; i < n_; ++i) values[i] = f(from[i]);
     top_->values = values;
   }
+  // The same of a function that can take many numbers in one call.
+  template <class F>
+  void all(F f) {
+    Level& top = levels_.back();
+    if (top.is_same) top.same = f(top.same);
+    else f(top.values, n_);
+  }
   template <class F>
   void pairs(F f) {
     const double *left = top_->values, *right = top_[1].values;
@@ -317,14 +323,22 @@ class Program {
       for (std::size_t i = 0; i < n_; ++i) values[i] = f(left[i], right[i]);
     }
   }
+  void powers() {
+    const Level &left = levels_.end()[-2], &right = levels_.back();
+    if (!left.is_same && right.is_same && right.same != 2 && right.same != 3)
+      return elementary::pow(left.values, n_, right.same);
+    pairs([](double a, double b) {
+      return b == 2 ? a * a : b == 3 ? a * a * a : elementary::pow(a, b);
+    });
+  }
   void of_one(i64 code) {
     switch (code) {
       case negative: return each([](double a) { return -a; });
       case not_: return each([](double a) { return a == 0 ? 1.0 : 0.0; });
-      case log: return each([](double a) { return std::log(a); });
-      case log2: return each([](double a) { return std::log2(a); });
-      case log10: return each([](double a) { return std::log10(a); });
-      case exp: return each([](double a) { return std::exp(a); });
+      case log: return all([](auto... a) { return elementary::log(a...); });
+      case log2: return all([](auto... a) { return elementary::log2(a...); });
+      case log10: return all([](auto... a) { return elementary::log10(a...); });
+      case exp: return all([](auto... a) { return elementary::exp(a...); });
       case sqrt: return each([](double a) { return std::sqrt(a); });
       case abs: return each([](double a) { return std::abs(a); });
       default: return each([](double a) { return std::floor(a); });
@@ -338,9 +352,7 @@ class Program {
       case divide: return pairs([](double a, double b) { return a / b; });
       case whole_parts: return pairs([](double a, double b) { return divided(a, b).whole; });
       case rest: return pairs([](double a, double b) { return divided(a, b).rest; });
-      case power: return pairs([](double a, double b) {
-        return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
-      });
+      case power: return powers();
       // as in Python: of equal values the first, and NaN only if it comes first
       case least: return pairs([](double a, double b) { return b < a ? b : a; });
       case greatest: return pairs([](double a, double b) { return b > a ? b : a; });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../base/archive.hpp"
+#include "../base/elementary.hpp"
 #include "../core/told.hpp"
 
 namespace hpc {
@@ -109,12 +110,12 @@ class Regression {
     if (branch == Branch::absolute) return scale;
     if (branch == Branch::squared) return 2.0 * scale * error;
     // limited, so that squared slopes times features stay finite
-    return scale * std::exp(std::min(scale * error, 300.0));
+    return scale * elementary::exp(std::min(scale * error, 300.0));
   }
   // The weight of a job's loss; both numbers count as at least 1.
   static double weight_of(Weighting weighting, double run, double processors) {
     if (weighting == Weighting::constant) return 1;
-    const double p = std::log(std::max(run, 1.0)), q = std::log(std::max(processors, 1.0));
+    const double p = elementary::log(std::max(run, 1.0)), q = elementary::log(std::max(processors, 1.0));
     if (weighting == Weighting::long_ones) return 5.0 + (p - q);
     if (weighting == Weighting::wide_ones) return 5.0 + (q - p);
     if (weighting == Weighting::small_ones) return 11.0 - (q + p);

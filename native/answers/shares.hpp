@@ -12,6 +12,7 @@
 #pragma once
 #include <vector>
 
+#include "../base/elementary.hpp"
 #include "../core/queue.hpp"
 #include "fair_tree.hpp"
 
@@ -187,7 +188,7 @@ class Shares {
     const i64 whole = floor_div(time - book.epoch, book.half_life);
     const i64 rest = time - book.epoch - whole * book.half_life;
     const double part = static_cast<double>(rest) / static_cast<double>(book.half_life);
-    return times_two_to(std::exp2(part), whole);
+    return times_two_to(elementary::exp2(part), whole);
   }
   // Before the first end, and after millions of half-lives, exponents are unbounded.
   static double times_two_to(double number, i64 exponent) {
@@ -289,11 +290,11 @@ class Shares {
     double passed = static_cast<double>(time - book.begin) / ticks;
     if (book.half_life > 0) {
       // the available usage, decayed in the same way
-      const double in_half_life = static_cast<double>(book.half_life) / ticks / std::log(2.0);
-      passed = -in_half_life * std::expm1(-passed / in_half_life);
+      const double in_half_life = static_cast<double>(book.half_life) / ticks / std::numbers::ln2;
+      passed = -in_half_life * elementary::expm1(-passed / in_half_life);
     }
     const double normalised = usage / growth(time) / (told().capacity[what] * passed);
-    return std::exp2(-normalised / told().damping);
+    return elementary::exp2(-normalised / told().damping);
   }
 };
 

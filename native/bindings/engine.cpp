@@ -103,6 +103,7 @@ NB_MODULE(_engine, m) {
   m.doc() = "The native engine: simulations that run to a time, and go on.";
   m.attr("FOREVER") = forever;
   m.attr("SOURCES") = HPCGYM_SOURCES;  // a hash
+  bind_elementary(m);
   bind_model(m);
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")

@@ -4,6 +4,7 @@
 
 namespace hpc {
 
+void bind_elementary(nanobind::module_& m);
 void bind_listing(nanobind::module_& m);
 void bind_many(nanobind::module_& m);
 void bind_model(nanobind::module_& m);

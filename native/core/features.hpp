@@ -1,5 +1,6 @@
 // Features of jobs that policies use, and scores that are weighted sums of features.
 #pragma once
+#include "../base/elementary.hpp"
 #include "model.hpp"
 #include "told.hpp"
 #include "weights.hpp"
@@ -18,20 +19,20 @@ enum class Feature : i64 { processors, requested, wait, ratio, expansion, area, 
 // The patience of the feature unicef [s]. log2 of one processor is 0: a serial job that has waited
 // at all comes before all others.
 inline double serial_patience(const JobNumbers& job) {
-  return std::max(std::log2(job.processors) * job.requested, 1e-200);
+  return std::max(elementary::log2(job.processors) * job.requested, 1e-200);
 }
 
 // The part of a feature that does not change with waiting.
 inline double static_of(Feature feature, const JobNumbers& job) {
   // 0 for the first job, where the published formulas have no value
-  const auto since = [&] { return std::log10(std::max(job.since_first, 1.0)); };
+  const auto since = [&] { return elementary::log10(std::max(job.since_first, 1.0)); };
   switch (feature) {
     case Feature::processors: return job.processors;
     case Feature::requested: return job.requested;
     case Feature::ratio: return job.requested / job.processors;
     case Feature::expansion: return 1.0;
     case Feature::area: return job.requested * job.processors;
-    case Feature::f1: return std::log10(job.requested) * job.processors + 870.0 * since();
+    case Feature::f1: return elementary::log10(job.requested) * job.processors + 870.0 * since();
     case Feature::f2: return std::sqrt(job.requested) * job.processors + 25'600.0 * since();
     case Feature::f3: return job.requested * job.processors + 6'860'000.0 * since();
     case Feature::f4: return job.requested * std::sqrt(job.processors) + 530'000.0 * since();

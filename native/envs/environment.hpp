@@ -640,7 +640,7 @@ class Environment final : public AnyEnvironment {
     double total = 0;
     for (std::size_t t = 0; t < n_terms; ++t) total -= weights[t] * row.totals[t] * row.norms[t];
     total *= scale;
-    return std::log1p(total) - std::log1p(total - value);
+    return elementary::log1p(total) - elementary::log1p(total - value);
   }
 
   void show(const Outputs& out) {

@@ -59,7 +59,8 @@ class Observer {
   Clock read_clock() const {
     const double day = turn(86'400), week = turn(604'800);
     const auto shown = [](double x) { return static_cast<float>(x); };
-    return {s.time, {shown(std::sin(day)), shown(std::cos(day)), shown(std::sin(week)), shown(std::cos(week))}};
+    return {s.time, {shown(elementary::sin(day)), shown(elementary::cos(day)),
+                     shown(elementary::sin(week)), shown(elementary::cos(week))}};
   }
   bool fits(i64 j) {
     const bool enough = s.needed_by(j) <= free;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "../base/elementary.hpp"
 #include "../core/weights.hpp"
 #include "../strategies/scheduled.hpp"
 #include "../base/alone.hpp"
@@ -132,7 +133,7 @@ class Foresight : public Alone {
   }
   void count(i64 j, i64 run_time, i64 requested) {
     const double ratio = static_cast<double>(requested) / static_cast<double>(run_time);
-    const i64 bin = std::min(static_cast<i64>(2.0 * std::log2(ratio) + 0.5), i64{bins - 1});
+    const i64 bin = std::min(static_cast<i64>(2.0 * elementary::log2(ratio) + 0.5), i64{bins - 1});
     for (std::size_t level = 0; level < levels; ++level) {
       Known& known = known_[index(classes_[index(j)][level])];
       if (level > 0)

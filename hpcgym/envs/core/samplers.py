@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.elementary import log
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
@@ -73,7 +74,7 @@ def choice_of(sampler: str, episodes: Sequence[Episode], hardness: Floats) -> Ep
     HpcgymError : none is hard.
     """
     if sampler == "hard":
-        weights = np.log(hardness)
+        weights = log(hardness)
         if not weights.any():
             raise HpcgymError(
                 f"sampler='hard': in none of {len(episodes)} episodes anybody waits under SJF, so"

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hpcgym.elementary import exp, log
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.speedups.heatmap import Floats, positive
 
@@ -144,7 +145,7 @@ class LearnedSpeedups:
         HpcgymError : a code that is not one of ``codes``, or a speedup that is no number above 0.
         """
         self._check(code, beside)
-        logarithm = math.log(positive(f"speedup of {code!r} beside {beside!r}", speedup))
+        logarithm = log(positive(f"speedup of {code!r} beside {beside!r}", speedup))
         self.regressor.learn_one(pair_features(code, beside), logarithm)
         least, most = self._range
         self._range = min(least, logarithm), max(most, logarithm)
@@ -182,7 +183,7 @@ class LearnedSpeedups:
                 f" {code!r} beside {beside!r}"
             )
         least, most = self._range
-        return math.exp(min(max(predicted, least), most))
+        return exp(min(max(predicted, least), most))
 
     def _check(self, *codes: str) -> None:
         for code in codes:

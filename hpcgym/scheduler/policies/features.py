@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
+from hpcgym.elementary import log2
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
@@ -209,7 +210,7 @@ FEATURES: dict[str, Feature] = {
     # log2 of one processor is 0: a serial job that has waited at all comes before all others
     "unicef": Feature(
         "wait / (log2(q) p)",
-        lambda jobs: np.maximum(np.log2(jobs.processors) * jobs.requested, 1e-200),
+        lambda jobs: np.maximum(log2(jobs.processors) * jobs.requested, 1e-200),
     ),
     "f1": Feature("log10(p) q + 870 log10(s)"),
     "f2": Feature("sqrt(p) q + 25,600 log10(s)"),
