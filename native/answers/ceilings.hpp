@@ -99,10 +99,10 @@ class Ceilings {
     switch (code) {
       case Code::negative: return each([](const Range& a) { return -a; });
       case Code::not_: return each([](const Range&) { return Range{0, 1}; });
-      case Code::log: return rising([](double a) { return std::log(a); });
-      case Code::log2: return rising([](double a) { return std::log2(a); });
-      case Code::log10: return rising([](double a) { return std::log10(a); });
-      case Code::exp: return rising([](double a) { return std::exp(a); });
+      case Code::log: return rising([](double a) { return elementary::log(a); });
+      case Code::log2: return rising([](double a) { return elementary::log2(a); });
+      case Code::log10: return rising([](double a) { return elementary::log10(a); });
+      case Code::exp: return rising([](double a) { return elementary::exp(a); });
       case Code::sqrt: return rising([](double a) { return std::sqrt(a); });
       case Code::abs: return each([](const Range& a) { return a.absolute(); });
       default: return rising([](double a) { return std::floor(a); });

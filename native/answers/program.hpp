@@ -304,9 +304,8 @@ class Program {
   // The same of a function that can take many numbers in one call.
   template <class F>
   void all(F f) {
-    Level& top = levels_.back();
-    if (top.is_same) top.same = f(top.same);
-    else f(top.values, n_);
+    if (!top_->values) top_->same = f(top_->same);
+    else f(spread(*top_), n_);
   }
   template <class F>
   void pairs(F f) {
@@ -324,9 +323,9 @@ class Program {
     }
   }
   void powers() {
-    const Level &left = levels_.end()[-2], &right = levels_.back();
-    if (!left.is_same && right.is_same && right.same != 2 && right.same != 3)
-      return elementary::pow(left.values, n_, right.same);
+    const Level& right = top_[1];
+    if (top_->values && !right.values && right.same != 2 && right.same != 3)
+      return elementary::pow(spread(*top_), n_, right.same);
     pairs([](double a, double b) {
       return b == 2 ? a * a : b == 3 ? a * a * a : elementary::pow(a, b);
     });

@@ -1,13 +1,14 @@
 // Bounds of the values of an expression while what it looks at stays within bounds.
 //
 // The bounds of a sum, difference, product or quotient are those of the ends: rounding keeps the
-// order of values. Functions of the C library are only nearly monotone, so their bounds are widened.
+// order of values. Logarithms and powers are only nearly monotone, so their bounds are widened.
 // From minus to plus infinity says nothing: the value may also be NaN.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
+#include "../base/elementary.hpp"
 #include "../base/numbers.hpp"
 
 namespace hpc {
@@ -38,7 +39,7 @@ struct Range {
     if (b.least <= 0 && b.most >= 0) return {};
     return hull({least / b.least, least / b.most, most / b.least, most / b.most});
   }
-  // Of a function that rises, and of the library.
+  // Of a function that rises, but for its last digits.
   template <class F>
   Range of_rising(F f) const {
     const double a = f(least), b = f(most);
