@@ -35,10 +35,7 @@ class Expressed {
   // Set the jobs of a simulation; the row of its first job is `first`.
   template <class S>
   void look(S& s, std::span<const i64> jobs, i64 first) {
-    if (const i64 by = first - std::exchange(first_, first); by != 0) {
-      for (Expression& each : told_) each.move(by);
-      for (Program& each : programs_) each.moved();
-    }
+    move(first);
     jobs_.assign(jobs.begin(), jobs.end());
     waiting_.resize(jobs_.size());
     double* waiting = waiting_.data();
@@ -49,6 +46,14 @@ class Expressed {
     s.queue.jobs.each([&](const Entry& e) { line_.push_back(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) line_.push_back(j);
     state_.read(s, jobs_, waiting_, line_, told_.front().clock);
+  }
+  // Set one job, for expressions that look at nothing but the job and its user, of whom so many jobs
+  // run and wait.
+  template <class S>
+  void look_at(const S& s, i64 j, i64 first, i64 running, i64 waiting) {
+    move(first);
+    jobs_.assign(1, j);
+    if (sees_state_) state_.read_user(s, jobs_, running, waiting);
   }
   // The values of an expression; -inf: NaN. Valid until the next call. `learned`: [s] by job, the
   // run times that policies see, if learned, else nullptr.
@@ -61,6 +66,14 @@ class Expressed {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::ranges::sort(order_, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     return order_;
+  }
+
+ private:
+  void move(i64 first) {
+    const i64 by = first - std::exchange(first_, first);
+    if (by == 0) return;
+    for (Expression& each : told_) each.move(by);
+    for (Program& each : programs_) each.moved();
   }
 };
 

@@ -20,8 +20,9 @@ class State {
   static bool is_of_users(std::size_t name) { return name >= user_running && name < n_names; }
   // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) {
-    return name < last_run || name == running ? 0 : name == last_run ? 1 : few;
+    return name < last_run || name == running ? 0 : name == last_run ? 1 : most_runs;
   }
+  static constexpr i64 most_runs = 5;
 
   void name(std::size_t which) { named_[which] = true; }
   // A value for each job that it was read for, or one for all.
@@ -45,9 +46,16 @@ class State {
     if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
     if (s.model.users) read_users(s, jobs, line);
   }
+  // Read what is of users for one job, of whose user so many jobs run and wait.
+  template <class S>
+  void read_user(const S& s, const std::vector<i64>& job, i64 n_running, i64 n_waiting) {
+    const std::size_t user = index(s.model.users[job.front()]);
+    running_.resize(index(s.model.n_users)), waiting_.resize(index(s.model.n_users));
+    running_[user] = n_running, waiting_[user] = n_waiting;
+    tell_users(s, job);
+  }
 
  private:
-  static constexpr i64 few = 5;
   std::array<bool, n_names + 1> named_{};
   std::array<std::vector<double>, n_names> values_;
   i64 free_ = 0;  // units
@@ -110,6 +118,12 @@ class State {
       waiting_.assign(index(m.n_users), 0);
       for (const i64 j : line) ++waiting_[user(j)];
     }
+    tell_users(s, jobs);
+  }
+  template <class S>
+  void tell_users(const S& s, const std::vector<i64>& jobs) {
+    const Model& m = s.model;
+    const auto user = [&](i64 j) { return index(m.users[j]); };
     set(user_running, jobs, [&](i64 j) { return static_cast<double>(running_[user(j)]); });
     set(user_waiting, jobs, [&](i64 j) { return static_cast<double>(waiting_[user(j)]); });
     if (!named_[last_run] && !named_[mean_run] && !named_[spread_run] && !named_[known_runs]) return;
@@ -148,7 +162,7 @@ class State {
   };
   template <class S>
   static Runs runs_of(const S& s, i64 j) {
-    const i64 most = std::min(few, s.rules().kept()), *end = s.history(j) + s.rules().kept();
+    const i64 most = std::min(most_runs, s.rules().kept()), *end = s.history(j) + s.rules().kept();
     i64 n = 0;
     while (n < most && end[-1 - n] >= 0) ++n;
     return {end - n, n};

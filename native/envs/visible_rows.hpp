@@ -1,0 +1,210 @@
+// The rows of visible jobs, kept from one decision to the next.
+//
+// A row is written when its job comes into the window. Columns of predictions are written again when
+// these change, and columns of users when a job of the job's user has come, started or ended. What
+// changes with the time or the machine is written by who shows the rows.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../answers/expressed.hpp"
+#include "records.hpp"
+
+namespace hpc {
+
+class VisibleRows {
+  static constexpr std::size_t at_once = 4;    // numbers that are copied
+  struct Kept {  // of a row
+    i64 predicted = -1, policy_time = -1;  // [s]
+    i64 version = -1;                      // of its user
+    std::size_t user = 0;
+  };
+  struct OfUser {
+    i64 running = 0, waiting = 0;                 // jobs
+    std::array<i64, index(State::most_runs)> runs{};     // [s] its last ones, -1: none
+    bool operator==(const OfUser&) const = default;
+  };
+  struct User {
+    OfUser seen, now;
+    i64 version = 0;              // how often it has changed
+    i64 look = 0, compared = 0;   // when its jobs were counted, and when it was compared
+    // whether its columns are the same for all of its jobs; of others, requested times stand for runs
+    bool is_same = false;
+  };
+
+  const Table& table_;
+  const std::size_t width_;
+  const bool has_users_, foresees_;
+  Expressed expressed_;
+  i64 look_ = 0;
+  std::vector<i64> jobs_;            // visible at the last decision
+  std::vector<std::int32_t> lines_, before_;  // where their rows are, now and then
+  std::vector<std::int32_t> spare_;  // rows of no job
+  std::vector<Kept> kept_;           // by row
+  std::vector<float> rows_;
+  std::vector<User> users_;
+  std::vector<float> of_users_;      // (n_users, columns of users)
+
+ public:
+  VisibleRows(const Table& table, i64 room)
+      : table_(table),
+        width_((table.codes.size() + at_once - 1) / at_once * at_once),
+        has_users_(!table.of_users.empty() || !table.of_both.empty()),
+        foresees_(!table.foretold.empty() || table.model->learning),
+        expressed_(table.kept),
+        spare_(index(room)),
+        kept_(index(room)),
+        rows_(index(room) * width_) {
+    forget();
+  }
+  std::size_t bytes() const {
+    return kept_.size() * (sizeof(Kept) + width_ * sizeof(float)) + users_.size() * sizeof(User);
+  }
+
+  // Another simulation goes on.
+  void forget() {
+    jobs_.clear(), lines_.clear();
+    spare_.resize(kept_.size());
+    std::iota(spare_.begin(), spare_.end(), std::int32_t{0});
+    for (User& each : users_) ++each.version, each.seen.running = -1;
+  }
+  // Copy the row of the i-th visible job, and zeros behind it: fewer than `at_once`.
+  void copy_row(std::size_t i, float* out) const {
+    const auto line = index(lines_[i]);
+    const float* row = &rows_[line * width_];
+    for (std::size_t k = 0; k < width_; k += at_once) std::memcpy(out + k, row + k, at_once * sizeof(float));
+    if (table_.of_users.empty() || !users_[kept_[line].user].is_same) return;
+    const float* value = &of_users_[kept_[line].user * table_.of_users.size()];
+    for (const Table::Written& each : table_.of_users) out[each.column] = *value++;
+  }
+
+  // Bring the rows of the visible jobs up to date; `policy_times`: [s] by job, if learned. The row of
+  // the first job of the episode in the table is `first`.
+  template <class S>
+  void renew(S& s, std::span<const i64> jobs, i64 first, const i64* policy_times) {
+    if (s.stops) forget();  // a job may wait again
+    ++look_;
+    line_up(jobs);
+    if (has_users_) count(s);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const i64 j = jobs[i];
+      bool is_fresh = lines_[i] < 0;
+      if (is_fresh) lines_[i] = take_row(s, j, first);
+      Kept& kept = kept_[index(lines_[i])];
+      float* row = &rows_[index(lines_[i]) * width_];
+      if (foresees_) is_fresh |= foresee(s, j, kept, row, first, policy_times);
+      if (is_fresh) {
+        kept.version = -1;
+        write(s, table_.of_jobs, j, row, first, policy_times);
+      }
+      if (has_users_) look_at_user(s, j, kept, row, first, policy_times);
+    }
+    jobs_.assign(jobs.begin(), jobs.end());
+  }
+
+ private:
+  // Find the rows of jobs that were visible before, -1: none. Both are in the order of the log, but
+  // for the job in question if an agent follows a rule.
+  void line_up(std::span<const i64> jobs) {
+    lines_.swap(before_);
+    lines_.resize(jobs.size());
+    std::size_t i = 0, k = 0;
+    const auto gone = [&] { spare_.push_back(before_[k++]); };
+    const auto is_next = [&] { return k < jobs_.size() && jobs_[k] == jobs[i]; };
+    const auto take = [&] { lines_[i] = is_next() ? before_[k++] : -1; };
+    if (table_.settings.follows() && !jobs.empty()) {
+      if (!is_next() && !jobs_.empty()) gone();
+      take();
+      i = 1;
+    }
+    for (; i < jobs.size(); ++i) {
+      while (k < jobs_.size() && jobs_[k] < jobs[i]) gone();
+      take();
+    }
+    while (k < jobs_.size()) gone();
+  }
+  template <class S>
+  std::int32_t take_row(const S& s, i64 j, i64 first) {
+    const std::int32_t row = spare_.back();
+    spare_.pop_back();
+    kept_[index(row)] = {};
+    if (has_users_) kept_[index(row)].user = index(s.model.users[j]);
+    const std::size_t n = table_.codes.size();
+    std::copy_n(&table_.still[index(first + j) * n], n, &rows_[index(row) * width_]);
+    return row;
+  }
+  // Write the columns of predictions if these have changed; return whether they have.
+  template <class S>
+  bool foresee(const S& s, i64 j, Kept& kept, float* row, i64 first, const i64* policy_times) {
+    const i64 predicted = s.of(j).predicted;
+    const i64 policy_time = policy_times ? policy_times[j] : table_.ordered_by[first + j];
+    if (kept.predicted == predicted && kept.policy_time == policy_time) return false;
+    kept.predicted = predicted, kept.policy_time = policy_time;
+    for (const std::size_t column : table_.foretold) {
+      const bool is_predicted = static_cast<Shown>(table_.codes[column]) == Shown::predicted;
+      row[column] = squashed(is_predicted ? predicted : policy_time);
+    }
+    return true;
+  }
+  // Count the running and the waiting jobs of users.
+  template <class S>
+  void count(const S& s) {
+    users_.resize(index(s.model.n_users));
+    of_users_.resize(users_.size() * table_.of_users.size());
+    const auto now_of = [&](i64 j) -> OfUser& {
+      User& user = users_[index(s.model.users[j])];
+      if (std::exchange(user.look, look_) != look_) user.now.running = user.now.waiting = 0;
+      return user.now;
+    };
+    s.each_running_job([&](const Entry& e) { ++now_of(e.job).running; });
+    s.queue.jobs.each([&](const Entry& e) { ++now_of(e.job).waiting; });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) ++now_of(j).waiting;
+  }
+  // Write the columns of the user of a job if they may have changed.
+  template <class S>
+  void look_at_user(S& s, i64 j, Kept& kept, float* row, i64 first, const i64* policy_times) {
+    User& user = users_[kept.user];
+    if (std::exchange(user.compared, look_) != look_) compare(s, j, kept.user, first, policy_times);
+    if (user.is_same && table_.of_both.empty()) return;
+    if (std::exchange(kept.version, user.version) == user.version) return;
+    if (!user.is_same) write(s, table_.of_users, j, row, first, policy_times);
+    write(s, table_.of_both, j, row, first, policy_times);
+  }
+  // See whether a user has changed, one of whose jobs is j.
+  template <class S>
+  void compare(S& s, i64 j, std::size_t which, i64 first, const i64* policy_times) {
+    User& user = users_[which];
+    const i64 kept = s.rules().kept(), n = std::min(kept, State::most_runs);
+    std::copy_n(s.history(j) + kept - n, n, user.now.runs.end() - n);
+    if (user.now == user.seen) return;
+    user.seen = user.now;
+    ++user.version;
+    user.is_same = n > 0 && user.now.runs.back() >= 0;
+    if (!user.is_same) return;
+    look_at(s, j, first);
+    float* value = of_users_.data() + which * table_.of_users.size();
+    for (const Table::Written& each : table_.of_users) *value++ = shown(each.which, policy_times);
+  }
+  // Write some expressions of a job to its row.
+  template <class S>
+  void write(S& s, const std::vector<Table::Written>& which, i64 j, float* row, i64 first, const i64* policy_times) {
+    if (which.empty()) return;
+    look_at(s, j, first);
+    for (const Table::Written& each : which) row[each.column] = shown(each.which, policy_times);
+  }
+  template <class S>
+  void look_at(const S& s, i64 j, i64 first) {
+    const OfUser own = has_users_ ? users_[index(s.model.users[j])].now : OfUser();
+    expressed_.look_at(s, j, first, own.running, own.waiting);
+  }
+  float shown(std::size_t k, const i64* policy_times) {
+    return squashed_number(*expressed_.values(k, policy_times));
+  }
+};
+
+}  // namespace hpc
