@@ -123,7 +123,7 @@ class Observer {
     for (; part.first < visible; part.first += Part::most) {
       look_at(part, sums);
       float* rows = out + index(part.first) * width;
-      for (i64 i = 0; i < part.n; ++i) kept.rows.copy_row(index(part.first + i), rows + index(i) * width);
+      kept.rows.copy_rows(index(part.first), index(part.n), rows);
       for (const std::size_t k : table.moving) see_feature(static_cast<Shown>(table.codes[k]), part, rows + k, width);
     }
     if (kept.anew.size() > 0) kept.anew.look(s, {row.window, index(visible)}, row.episode->start);

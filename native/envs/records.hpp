@@ -162,6 +162,7 @@ struct Table {
   struct Written {
     std::size_t which, column;  // place among `kept`, or among `anew` for those of now
     bool is_rank;
+    bool sees_counts, sees_runs;  // of users: whether it looks at their jobs now, and at their last runs
   };
   std::vector<Written> of_jobs, of_users, of_both, of_now;
   std::vector<Expression> kept, anew;
@@ -199,17 +200,19 @@ struct Table {
   // Note an expression and its column by what it changes with.
   void express(std::size_t which, std::size_t column) {
     const Expression& told = expressions[which];
-    bool job = false, user = false, now = ranks[which] == 1;
+    bool job = false, counts = false, runs = false, now = ranks[which] == 1;
     for (std::size_t k = 0; k < told.codes.size(); ++k) {
       const i64 code = told.codes[k];
       const auto name = static_cast<std::size_t>(told.numbers[k]);
-      if (code == Program::state) (State::is_of_users(name) ? user : now) = true;
+      if (code == Program::state) (!State::is_of_users(name) ? now : name < State::last_run ? counts : runs) = true;
       else if (code == Program::feature && waiting_of(static_cast<Feature>(name)) == Waiting::not_at_all) job = true;
       else if (code == Program::column) job = true;
       else if (code < Program::negative && code != Program::number) now = true;
     }
     std::vector<Expression>& own = now ? anew : kept;
-    (now ? of_now : !user ? of_jobs : job ? of_both : of_users).push_back({own.size(), column, ranks[which] == 1});
+    const bool user = counts || runs;
+    (now ? of_now : !user ? of_jobs : job ? of_both : of_users)
+        .push_back({own.size(), column, ranks[which] == 1, counts, runs});
     own.push_back(told);
   }
   float of_job(i64 j, i64 code) const {

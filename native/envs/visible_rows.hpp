@@ -18,20 +18,22 @@
 namespace hpc {
 
 class VisibleRows {
-  static constexpr std::size_t at_once = 4;    // numbers that are copied
-  struct Kept {  // of a row
-    i64 predicted = -1, policy_time = -1;  // [s]
-    i64 version = -1;                      // of its user
-    std::size_t user = 0;
+  static constexpr std::size_t at_once = 4;  // numbers that are copied
+  static constexpr i64 unknown = -2;
+  struct Kept {  // of a row: its user, and of when the user's columns are
+    std::int32_t user = 0, version = -1;
+  };
+  struct Foretold {  // [s]
+    i64 predicted = -1, policy_time = -1;
+    bool operator==(const Foretold&) const = default;
   };
   struct OfUser {
     i64 running = 0, waiting = 0;                 // jobs
     std::array<i64, index(State::most_runs)> runs{};     // [s] its last ones, -1: none
-    bool operator==(const OfUser&) const = default;
   };
   struct User {
     OfUser seen, now;
-    i64 version = 0;              // how often it has changed
+    std::int32_t version = 0;     // how often it has changed
     i64 look = 0, compared = 0;   // when its jobs were counted, and when it was compared
     // whether its columns are the same for all of its jobs; of others, requested times stand for runs
     bool is_same = false;
@@ -46,6 +48,7 @@ class VisibleRows {
   std::vector<std::int32_t> lines_, before_;  // where their rows are, now and then
   std::vector<std::int32_t> spare_;  // rows of no job
   std::vector<Kept> kept_;           // by row
+  std::vector<Foretold> foretold_;   // likewise, if predictions change
   std::vector<float> rows_;
   std::vector<User> users_;
   std::vector<float> of_users_;      // (n_users, columns of users)
@@ -59,11 +62,13 @@ class VisibleRows {
         expressed_(table.kept),
         spare_(index(room)),
         kept_(index(room)),
+        foretold_(foresees_ ? kept_.size() : 0),
         rows_(index(room) * width_) {
     forget();
   }
   std::size_t bytes() const {
-    return kept_.size() * (sizeof(Kept) + width_ * sizeof(float)) + users_.size() * sizeof(User);
+    return kept_.size() * (sizeof(Kept) + width_ * sizeof(float)) + foretold_.size() * sizeof(Foretold) +
+           users_.size() * sizeof(User);
   }
 
   // Another simulation goes on.
@@ -71,16 +76,21 @@ class VisibleRows {
     jobs_.clear(), lines_.clear();
     spare_.resize(kept_.size());
     std::iota(spare_.begin(), spare_.end(), std::int32_t{0});
-    for (User& each : users_) ++each.version, each.seen.running = -1;
+    for (User& each : users_) each.seen.running = each.seen.runs.back() = unknown;
   }
-  // Copy the row of the i-th visible job, and zeros behind it: fewer than `at_once`.
-  void copy_row(std::size_t i, float* out) const {
-    const auto line = index(lines_[i]);
-    const float* row = &rows_[line * width_];
-    for (std::size_t k = 0; k < width_; k += at_once) std::memcpy(out + k, row + k, at_once * sizeof(float));
-    if (table_.of_users.empty() || !users_[kept_[line].user].is_same) return;
-    const float* value = &of_users_[kept_[line].user * table_.of_users.size()];
-    for (const Table::Written& each : table_.of_users) out[each.column] = *value++;
+  // Copy the rows of n visible jobs from the i-th on, and zeros behind them: fewer than `at_once`.
+  void copy_rows(std::size_t i, std::size_t n, float* out) const {
+    const std::size_t width = table_.codes.size(), n_of_users = table_.of_users.size();
+    const Table::Written* of_users = table_.of_users.data();
+    for (const std::int32_t *line = &lines_[i], *last = line + n; line < last; ++line, out += width) {
+      const float* row = &rows_[index(*line) * width_];
+      for (std::size_t k = 0; k < width_; k += at_once) std::memcpy(out + k, row + k, at_once * sizeof(float));
+      if (n_of_users == 0) continue;
+      const std::size_t user = index(kept_[index(*line)].user);
+      if (!users_[user].is_same) continue;
+      const float* values = &of_users_[user * n_of_users];
+      for (std::size_t k = 0; k < n_of_users; ++k) out[of_users[k].column] = values[k];
+    }
   }
 
   // Bring the rows of the visible jobs up to date; `policy_times`: [s] by job, if learned. The row of
@@ -97,7 +107,7 @@ class VisibleRows {
       if (is_fresh) lines_[i] = take_row(s, j, first);
       Kept& kept = kept_[index(lines_[i])];
       float* row = &rows_[index(lines_[i]) * width_];
-      if (foresees_) is_fresh |= foresee(s, j, kept, row, first, policy_times);
+      if (foresees_) is_fresh |= foresee(s, j, foretold_[index(lines_[i])], row, first, policy_times);
       if (is_fresh) {
         kept.version = -1;
         write(s, table_.of_jobs, j, row, first, policy_times);
@@ -133,21 +143,20 @@ class VisibleRows {
     const std::int32_t row = spare_.back();
     spare_.pop_back();
     kept_[index(row)] = {};
-    if (has_users_) kept_[index(row)].user = index(s.model.users[j]);
+    if (foresees_) foretold_[index(row)] = {};
+    if (has_users_) kept_[index(row)].user = static_cast<std::int32_t>(s.model.users[j]);
     const std::size_t n = table_.codes.size();
     std::copy_n(&table_.still[index(first + j) * n], n, &rows_[index(row) * width_]);
     return row;
   }
   // Write the columns of predictions if these have changed; return whether they have.
   template <class S>
-  bool foresee(const S& s, i64 j, Kept& kept, float* row, i64 first, const i64* policy_times) {
-    const i64 predicted = s.of(j).predicted;
-    const i64 policy_time = policy_times ? policy_times[j] : table_.ordered_by[first + j];
-    if (kept.predicted == predicted && kept.policy_time == policy_time) return false;
-    kept.predicted = predicted, kept.policy_time = policy_time;
+  bool foresee(const S& s, i64 j, Foretold& foretold, float* row, i64 first, const i64* policy_times) {
+    const Foretold now{s.of(j).predicted, policy_times ? policy_times[j] : table_.ordered_by[first + j]};
+    if (std::exchange(foretold, now) == now) return false;
     for (const std::size_t column : table_.foretold) {
       const bool is_predicted = static_cast<Shown>(table_.codes[column]) == Shown::predicted;
-      row[column] = squashed(is_predicted ? predicted : policy_time);
+      row[column] = squashed(is_predicted ? now.predicted : now.policy_time);
     }
     return true;
   }
@@ -168,8 +177,8 @@ class VisibleRows {
   // Write the columns of the user of a job if they may have changed.
   template <class S>
   void look_at_user(S& s, i64 j, Kept& kept, float* row, i64 first, const i64* policy_times) {
-    User& user = users_[kept.user];
-    if (std::exchange(user.compared, look_) != look_) compare(s, j, kept.user, first, policy_times);
+    User& user = users_[index(kept.user)];
+    if (user.compared != look_) compare(s, j, user, first, policy_times);
     if (user.is_same && table_.of_both.empty()) return;
     if (std::exchange(kept.version, user.version) == user.version) return;
     if (!user.is_same) write(s, table_.of_users, j, row, first, policy_times);
@@ -177,18 +186,23 @@ class VisibleRows {
   }
   // See whether a user has changed, one of whose jobs is j.
   template <class S>
-  void compare(S& s, i64 j, std::size_t which, i64 first, const i64* policy_times) {
-    User& user = users_[which];
+  void compare(S& s, i64 j, User& user, i64 first, const i64* policy_times) {
+    user.compared = look_;
     const i64 kept = s.rules().kept(), n = std::min(kept, State::most_runs);
     std::copy_n(s.history(j) + kept - n, n, user.now.runs.end() - n);
-    if (user.now == user.seen) return;
+    const bool have_run = user.now.runs != user.seen.runs;
+    const bool is_counted = user.now.running != user.seen.running || user.now.waiting != user.seen.waiting;
+    if (!have_run && !is_counted) return;
     user.seen = user.now;
     ++user.version;
-    user.is_same = n > 0 && user.now.runs.back() >= 0;
+    const bool was_same = std::exchange(user.is_same, n > 0 && user.now.runs.back() >= 0);
     if (!user.is_same) return;
     look_at(s, j, first);
-    float* value = of_users_.data() + which * table_.of_users.size();
-    for (const Table::Written& each : table_.of_users) *value++ = shown(each.which, policy_times);
+    float* value = of_users_.data() + index(&user - users_.data()) * table_.of_users.size();
+    for (const Table::Written& each : table_.of_users) {
+      if (!was_same || (have_run && each.sees_runs) || (is_counted && each.sees_counts)) *value = shown(each.which, policy_times);
+      ++value;
+    }
   }
   // Write some expressions of a job to its row.
   template <class S>
