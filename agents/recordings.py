@@ -8,7 +8,7 @@ their resets, so that each can be played again.
 >>> from hpcgym.agents.recordings import record
 >>> done = record("saf", "lublin:jobs=600,processors=64", record_episodes=1, jobs=100)
 >>> done.observations["jobs"].shape[1:], int(done.terminations.sum())
-((1024, 14), 1)
+((128, 14), 1)
 """
 
 from __future__ import annotations

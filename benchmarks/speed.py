@@ -387,13 +387,56 @@ def vector(given: argparse.Namespace) -> Figures:
     return Figures(f"gymnasium.make_vec: decisions a second of JobSelection, {jobs.name}", rows)
 
 
+#: A log of RLScheduler in a folder of HPCGYM_DATA.
+LUBLIN = "lublin_256"
+
+
+def defaults(given: argparse.Namespace) -> Figures:
+    """Count decisions a processor second of JobSelection with nothing but a log, one and 64."""
+    jobs, rows = hpcgym.load_workload(given.workload or LUBLIN), []
+    for number in (1, 64):
+        run, env = deciding(jobs, number, given.steps)
+        seconds = best(run, given.repeat, time.process_time)
+        simulations = env.unwrapped.simulations
+        row = {"environments": number, "decisions a second": round(given.steps / seconds)}
+        row["visible jobs"] = float(simulations.batch.episode_state["visible"].mean())
+        rows.append({**row, "kB an environment": simulations.nbytes / number / 1000})
+    return Figures(f"JobSelection by default, processor time: {jobs.name}", rows)
+
+
+def deciding(jobs: hpcgym.Workload, number: int, steps: int) -> tuple[Callable[[], None], Any]:
+    """Return what makes so many decisions, always the same, and the environment of these."""
+    name = "hpcgym/JobSelection-v2"
+    if number == 1:
+        env: Any = gymnasium.make(name, workload=jobs)
+
+        def run() -> None:
+            env.reset(seed=0)
+            for _ in range(steps):
+                _, _, ended, truncated, _ = env.step(0)
+                if ended or truncated:
+                    env.reset()
+
+        return run, env
+    made: dict[str, Any] = {"num_envs": number, "vectorization_mode": "vector_entry_point"}
+    envs: Any = gymnasium.make_vec(name, **made, workload=jobs, threads=1)
+    actions = np.zeros(number, np.int64)
+
+    def run_all() -> None:
+        envs.reset(seed=0)
+        for _ in range(steps // number):
+            envs.step(actions)
+
+    return run_all, envs
+
+
 # --- The command line -----------------------------------------------------------------------------
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     section.__name__: section
     for section in (
         *(schedulers, start, calls, jobs, load, estimates, threads, executors, single, vector),
-        *(*speed_of_machines.SECTIONS, speed_of_dumps.dumps, speed_of_peers.peers),
+        *(defaults, *speed_of_machines.SECTIONS, speed_of_dumps.dumps, speed_of_peers.peers),
     )
 }
 

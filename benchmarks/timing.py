@@ -38,9 +38,9 @@ def spent(call: Callable[[], object], clock: Clock = time.perf_counter) -> Calla
     return run
 
 
-def best(call: Callable[[], object], repeat: int) -> float:
-    """Return the least seconds of some calls, after one that is not timed."""
-    return in_turn({"": spent(call)}, repeat)[""]
+def best(call: Callable[[], object], repeat: int, clock: Clock = time.perf_counter) -> float:
+    """Return the least seconds of some calls by a clock, after one that is not timed."""
+    return in_turn({"": spent(call, clock)}, repeat)[""]
 
 
 def in_turn(runs: Mapping[str, Callable[[], float]], repeat: int) -> dict[str, float]:

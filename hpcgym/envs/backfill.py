@@ -22,9 +22,9 @@ from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.asked_for import check_scheduler
 
-#: What is usual where a rule orders the queue: few jobs are in question at once.
+#: What is usual where a rule orders the queue.
 FOLLOWING: Mapping[str, Any] = {
-    name: value for name, value in PLAYED_ON.items() if name not in ("backfill_order", "window")
+    name: value for name, value in PLAYED_ON.items() if name != "backfill_order"
 }
 
 

@@ -56,7 +56,7 @@ class HpcVecEnv(VecEnv):
     >>> from stable_baselines3.common.vec_env import VecMonitor
     >>> envs = VecMonitor(HpcVecEnv("hpcgym/JobSelection-v2", num_envs=8, jobs=64))
     >>> envs.reset()["jobs"].shape
-    (8, 1024, 14)
+    (8, 128, 14)
     >>> envs.unwrapped.env.result(7).cluster.processors
     256
     """

@@ -84,7 +84,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         number i mod their number, for good. Each has its own machine, episodes and references.
     autoreset_mode : "NextStep" (the default), "SameStep" or "Disabled"; Gymnasium's AutoresetMode.
     copy : whether observations may be kept: steps write into no array that anybody has. Without
-        copies they are views of buffers that the next step overwrites.
+        copies they are views of buffers that the next step overwrites, and nobody else may write
+        into them.
     max_episode_steps : after that many steps an episode is truncated; None: never.
     threads : that step the environments, at most; None: one for fewer than 32 environments, else as
         many as OMP_NUM_THREADS or the machine's cores say. Steps take turns with one thread and

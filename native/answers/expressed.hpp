@@ -38,20 +38,23 @@ class Expressed {
   // times that policies see, if learned, else nullptr.
   template <class S>
   void look(S& s, std::span<const i64> jobs, i64 first, const i64* learned) {
-    if (const i64 by = first - std::exchange(first_, first); by != 0) {
-      for (Expression& each : told_) each.move(by);
-      rows_.clear();
-    }
+    move(first);
     jobs_.assign(jobs.begin(), jobs.end());
-    rows_.begin(true);
-    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, learned ? learned[j] : 0);
-    rows_.end();
-    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, learned));
-    rows_.waits(s.time, s.model.ticks, waiting_);
+    list(s, learned);
     if (sees_state_) {
       state_.read_pass(s, {}, told_.front().clock);
       state_.read_jobs(s, rows_.jobs(), waiting_);
     }
+    for (Program& each : programs_) each.begin_pass(state_, {});
+  }
+  // Set one job, for expressions that look at nothing but the job and its user, of whom so many jobs
+  // run and wait.
+  template <class S>
+  void look_at(const S& s, i64 j, i64 first, i64 running, i64 waiting, const i64* learned) {
+    move(first);
+    jobs_.assign(1, j);
+    list(s, learned);
+    if (sees_state_) state_.read_user(s, jobs_, running, waiting);
     for (Program& each : programs_) each.begin_pass(state_, {});
   }
   // The values of an expression; -inf: NaN. Valid until the next call.
@@ -72,6 +75,20 @@ class Expressed {
 
  private:
   const i64* times(std::size_t k, const i64* learned) const { return learned ? learned : told_[k].times; }
+  void move(i64 first) {
+    const i64 by = first - std::exchange(first_, first);
+    if (by == 0) return;
+    for (Expression& each : told_) each.move(by);
+    rows_.clear();
+  }
+  template <class S>
+  void list(const S& s, const i64* learned) {
+    rows_.begin(true);
+    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, learned ? learned[j] : 0);
+    rows_.end();
+    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, learned));
+    rows_.waits(s.time, s.model.ticks, waiting_);
+  }
 };
 
 }  // namespace hpc

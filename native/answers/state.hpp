@@ -20,8 +20,9 @@ class State {
   static bool is_of_users(std::size_t name) { return name >= user_running && name < n_names; }
   // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) {
-    return name < last_run || name == running ? 0 : name == last_run ? 1 : few;
+    return name < last_run || name == running ? 0 : name == last_run ? 1 : most_runs;
   }
+  static constexpr i64 most_runs = 5;
 
   void name(std::size_t which) { named_[which] = true; }
   // A value for each job that it was read for, or one for all.
@@ -49,9 +50,17 @@ class State {
     read_fits(s, jobs, waiting);
     if (s.model.users) read_users(s, jobs);
   }
+  // Read what is of users for one job, of whose user so many jobs run and wait.
+  template <class S>
+  void read_user(const S& s, const std::vector<i64>& job, i64 n_running, i64 n_waiting) {
+    const std::size_t user = index(s.model.users[job.front()]);
+    running_.resize(index(s.model.n_users)), waiting_.resize(index(s.model.n_users));
+    running_[user] = n_running, waiting_[user] = n_waiting;
+    ++look_;
+    read_users(s, job);
+  }
 
  private:
-  static constexpr i64 few = 5;
   std::array<bool, n_names + 1> named_{};
   std::array<std::vector<double>, n_names> values_;
   i64 free_ = 0;  // units
@@ -158,7 +167,7 @@ class State {
   };
   template <class S>
   static Runs runs_of(const S& s, i64 j) {
-    const i64 most = std::min(few, s.rules().kept()), *end = s.history(j) + s.rules().kept();
+    const i64 most = std::min(most_runs, s.rules().kept()), *end = s.history(j) + s.rules().kept();
     i64 n = 0;
     while (n < most && end[-1 - n] >= 0) ++n;
     return {end - n, n};

@@ -198,7 +198,7 @@ bool has_room_for_limits(const Table& t, std::size_t seen, std::size_t numbers) 
 
 void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const double> numbers, Grid<float> observations,
              Grid<std::int8_t> masks, Grid<double> rewards, Line<bool> ended, Line<bool> truncated,
-             Grid<i64> told, Grid<double> terms) {
+             Grid<i64> told, Grid<double> terms, bool is_lent) {
   const Alone::Inside inside(owned.alone);
   const Stepper& stepper = *owned.stepper;
   const Table& t = stepper.tables().front();
@@ -232,7 +232,7 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
   for (std::size_t e = 0; e < n; ++e) {
     const auto row = [&](const auto& grid) { return grid.data() + e * grid.shape(1); };
     seen.places.push_back({chosen.data() + e, row(numbers),
-                           {row(observations), row(masks), row(rewards), ended.data() + e,
+                           {is_lent, row(observations), row(masks), row(rewards), ended.data() + e,
                             truncated.data() + e, row(told), row(terms)}});
   }
   const auto keep = [&](const auto&... arrays) { seen.arrays = {nb::cast(arrays)...}; };
@@ -293,9 +293,10 @@ void bind_stepper(nb::module_& m) {
            "wait then, and whether a pass is due, and what has been learned. `table` and `rows` are as those of "
            "hpcgym.envs.core.model.")
       .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
-           "ended"_a, "truncated"_a, "told"_a, "terms"_a,
+           "ended"_a, "truncated"_a, "told"_a, "terms"_a, "is_lent"_a,
            "Say in which arrays actions stand, and in which to tell what is seen. There may be several "
-           "sets of them, with the same actions: number `which`, from 0 on, is new or said anew.")
+           "sets of them, with the same actions: number `which`, from 0 on, is new or said anew. `is_lent`: others "
+           "may write into observations; else what is 0 there stays so.")
       .def("choose", &choose, "actions"_a, "number"_a,
            "Set the actions of all if each is an index below `number`; return whether they are.")
       .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a, "which"_a,

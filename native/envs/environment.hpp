@@ -80,15 +80,14 @@ class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
-  Clock clock_;
-  Expressed expressed_;
+  Remembered remembered_;
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
   static constexpr bool shares = Shareable<M>;  // an action is a pair of jobs
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), expressed_(t.expressions) {}
+  Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), remembered_(t, r.size_of_window) {}
 
   std::shared_ptr<AnySimulation> simulation() const override {
     if (!made_) throw NoEpisode();
@@ -101,7 +100,7 @@ class Environment final : public AnyEnvironment {
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
-    total += sim().machine.bytes();
+    total += sim().machine.bytes() + remembered_.rows.bytes();
     const bool ordered = settings().orders();
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
@@ -143,6 +142,7 @@ class Environment final : public AnyEnvironment {
         own->model().learning.has_value() != all.learning.has_value())
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
     made_ = std::make_shared<OneSimulation<M>>(*own);
+    remembered_.rows.forget();
   }
   void hide(const Row& of_hidden, const AnySimulation& hidden) const override {
     Environment(table, of_hidden).go_on_hidden(hidden);
@@ -184,6 +184,7 @@ class Environment final : public AnyEnvironment {
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
     made_ = made_anew(next_accounts_);
+    remembered_.rows.forget();
     if (!settings().orders()) return sim();
     auto& scores = made_->answers_.ranked(sim())[0];
     scores.own(n);
@@ -665,7 +666,7 @@ class Environment final : public AnyEnvironment {
   }
   void show_queue(const Outputs& out) {
     const Episode& p = now();
-    Observer<M>(table, row, *made_, clock_, expressed_).observe(out.observation);
+    Observer<M>(table, row, *made_, remembered_).observe(out.observation, out.is_lent);
     if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)

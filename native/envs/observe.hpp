@@ -7,10 +7,22 @@
 
 #include "../answers/expressed.hpp"
 #include "../strategies/scheduled.hpp"
+#include "visible_rows.hpp"
 #include "moving.hpp"
 #include "records.hpp"
 
 namespace hpc {
+
+// What an environment keeps from one observation to the next.
+struct Remembered {
+  Clock clock{};
+  VisibleRows rows;
+  Expressed anew;              // expressions whose values are worked out at each decision
+  const float* written = nullptr;  // the last observation, of which rows behind `shown` are 0
+  i64 shown = 0;
+
+  Remembered(const Table& table, i64 room) : rows(table, room), anew(table.anew) {}
+};
 
 template <Machine M>
 class Observer {
@@ -18,37 +30,28 @@ class Observer {
   const Row& row;
   Simulator<M>& s;
   const Answers& answers;
-  Clock& clock;
-  Expressed& expressed;
+  Remembered& kept;
   const i64 visible, free;  // units, with those of jobs whose predicted end is now
 
  public:
   static constexpr std::size_t on_at = 9, queue_at = 12, time_at = 18, jobs_at = 22;
 
-  Observer(const Table& t, const Row& r, Scheduled<M>& scheduled, Clock& c, Expressed& e)
-      : table(t), row(r), s(scheduled.sim_), answers(scheduled.answers_), clock(c), expressed(e),
+  Observer(const Table& t, const Row& r, Scheduled<M>& scheduled, Remembered& remembered)
+      : table(t), row(r), s(scheduled.sim_), answers(scheduled.answers_), kept(remembered),
         visible(r.episode->visible), free(s.free_with_leaving()) {}
 
-  void observe(float* out) {
+  // `is_lent`: others may have written into it since.
+  void observe(float* out, bool is_lent) {
     see_machine(out);
-    see_queue(out + queue_at);
-    if (clock.time != s.time) clock = read_clock();
-    std::copy(clock.shown.begin(), clock.shown.end(), out + time_at);
+    if (kept.clock.time != s.time) kept.clock = read_clock();
+    std::copy(kept.clock.shown.begin(), kept.clock.shown.end(), out + time_at);
+    see_queue(out + queue_at, see_jobs(out + jobs_at));
     const std::size_t width = table.codes.size();
-    float* place = out + jobs_at;
-    for (i64 i = 0; i < visible; ++i) {  // for few numbers a loop is faster than a call
-      const float* still = &table.still[index(row.episode->start + row.window[i]) * width];
-      for (std::size_t k = 0; k < width; ++k) *place++ = still[k];
-    }
-    if (expressed.size() > 0)
-      expressed.look(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
-    for (const std::size_t k : table.moving) {
-      const i64 code = table.codes[k], which = code - table.first_expression();
-      if (which < 0) see_feature(static_cast<Shown>(code), out + jobs_at + k, width);
-      else see_expression(index(which), out + jobs_at + k, width);
-    }
-    float* mask = out + jobs_at + index(row.size_of_window) * table.codes.size();
-    std::fill(place, mask, 0.0F);
+    float* mask = out + jobs_at + index(row.size_of_window) * width;
+    const bool is_known = !is_lent && out == std::exchange(kept.written, out);
+    const i64 shown = is_known ? std::max(kept.shown, visible) : row.size_of_window;
+    std::fill_n(out + jobs_at + index(visible) * width, index(shown - visible) * width, 0.0F);
+    kept.shown = visible;
     std::fill_n(mask, visible, 1.0F);
     std::fill(mask + visible, mask + row.size_of_window, 0.0F);
   }
@@ -102,38 +105,71 @@ class Observer {
     if (s.rules().strict) found.extra = 0;
     return found;
   }
-  void see_queue(float* out) {
-    const double machine = static_cast<double>(table.settings.processors);
+  // Some visible jobs from a place of the window on, and sums over all up to these.
+  struct Part {
+    static constexpr i64 most = 64;
+    i64 first = 0, n = 0;
+    std::array<i64, index(most)> waited, requested, processors;
+    std::array<bool, index(most)> fits;
+  };
+  struct Sums {
     i64 width = 0, oldest = 0, fitting = 0;
     double area = 0;
-    for (i64 i = 0; i < visible; ++i) {
-      const Job& job = s.job(row.window[i]);
-      width += job.processors;
-      area += static_cast<double>(job.processors) * static_cast<double>(job.requested);
-      oldest = std::max(oldest, s.time - job.submit);
-      fitting += fits(row.window[i]);
+  };
+  Sums see_jobs(float* out) {
+    const std::size_t width = table.codes.size();
+    kept.rows.renew(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
+    Sums sums;
+    Part part;
+    for (; part.first < visible; part.first += Part::most) {
+      look_at(part, sums);
+      float* rows = out + index(part.first) * width;
+      kept.rows.copy_rows(index(part.first), index(part.n), rows);
+      for (const std::size_t k : table.moving)
+        see_feature(static_cast<Shown>(table.codes[k]), part, rows + k, width);
     }
+    if (kept.anew.size() > 0)
+      kept.anew.look(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
+    for (const Table::Written& each : table.of_now) see_expression(each, out + each.column, width);
+    return sums;
+  }
+  void look_at(Part& part, Sums& sums) {
+    part.n = std::min(visible - part.first, Part::most);
+    for (i64 i = 0; i < part.n; ++i) {
+      const i64 j = row.window[part.first + i];
+      const std::size_t at = index(i);
+      const Job& job = s.job(j);
+      part.waited[at] = s.time - job.submit, part.requested[at] = job.requested;
+      part.processors[at] = job.processors, part.fits[at] = fits(j);
+      sums.width += job.processors;
+      sums.area += static_cast<double>(job.processors) * static_cast<double>(job.requested);
+      sums.oldest = std::max(sums.oldest, part.waited[at]);
+      sums.fitting += part.fits[at];
+    }
+  }
+  void see_queue(float* out, const Sums& sums) {
+    const double machine = static_cast<double>(table.settings.processors);
     const i64 queued = hpc::queued(s), room = row.size_of_window;
     const auto ratio = [](i64 a, i64 b) {
       return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));
     };
-    const auto past = static_cast<double>(oldest);
+    const auto past = static_cast<double>(sums.oldest);
     out[0] = ratio(queued, queued + room);
     out[1] = ratio(queued - visible, std::max(queued, i64{1}));
-    out[2] = ratio(width, width + table.settings.processors);
-    out[3] = static_cast<float>(area / (area + hour * machine));
+    out[2] = ratio(sums.width, sums.width + table.settings.processors);
+    out[3] = static_cast<float>(sums.area / (sums.area + hour * machine));
     out[4] = static_cast<float>(past / (past + hour));
-    out[5] = ratio(fitting, std::max(visible, i64{1}));
+    out[5] = ratio(sums.fitting, std::max(visible, i64{1}));
   }
   // Of each visible job the value of an expression, or the share of the window with less.
-  void see_expression(std::size_t k, float* out, std::size_t width) {
-    const double* values = expressed.values(k, answers.learned_times());
+  void see_expression(const Table::Written& told, float* out, std::size_t width) {
+    const double* values = kept.anew.values(told.which, answers.learned_times());
     const std::size_t n = index(visible);
-    if (table.ranks[k] == 0) {
+    if (!told.is_rank) {
       for (std::size_t i = 0; i < n; ++i) out[i * width] = squashed_number(values[i]);
       return;
     }
-    const std::vector<std::size_t>& order = expressed.from_least(values, n);
+    const std::vector<std::size_t>& order = kept.anew.from_least(values, n);
     const auto room = static_cast<double>(row.size_of_window);
     std::size_t less = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -141,41 +177,36 @@ class Observer {
       out[order[i] * width] = static_cast<float>(static_cast<double>(less) / room);
     }
   }
-  // A changing feature of each visible job.
-  void see_feature(Shown code, float* out, std::size_t width) {
+  // A changing feature of some visible jobs.
+  void see_feature(Shown code, const Part& part, float* out, std::size_t width) {
+    const i64* jobs = row.window + part.first;
     const auto each = [&](auto value_of) {
-      for (i64 i = 0; i < visible; ++i, out += width) *out = value_of(row.window[i]);
+      for (i64 i = 0; i < part.n; ++i, out += width) *out = value_of(index(i));
     };
+    const auto each_job = [&](auto value_of) { each([&](std::size_t i) { return value_of(jobs[i]); }); };
     const auto machine = static_cast<double>(table.settings.processors);
     switch (code) {
-      case Shown::wait: return each([&](i64 j) { return squashed(s.time - s.job(j).submit); });
-      case Shown::predicted: return each([&](i64 j) { return squashed(s.of(j).predicted); });
-      case Shown::policy_time: {
-        const i64* times = answers.learned_times();
-        return each([&](i64 j) {
-          return squashed(times ? times[j] : table.ordered_by[row.episode->start + j]);
-        });
-      }
+      case Shown::wait: return each([&](std::size_t i) { return squashed(part.waited[i]); });
       case Shown::expansion:
-        return each([&](i64 j) {
-          const auto waiting = static_cast<float>(s.time - s.job(j).submit);
-          return waiting / (waiting + static_cast<float>(s.job(j).requested));
+        return each([&](std::size_t i) {
+          const auto waiting = static_cast<float>(part.waited[i]);
+          return waiting / (waiting + static_cast<float>(part.requested[i]));
         });
-      case Shown::fit: return each([&](i64 j) { return static_cast<float>(fits(j)); });
-      case Shown::quota: return each([&](i64 j) { return static_cast<float>(!s.bars(j)); });
-      case Shown::limit_left: return each([&](i64 j) { return static_cast<float>(s.quotas->left_by(j, s.time)); });
+      case Shown::fit: return each([&](std::size_t i) { return static_cast<float>(part.fits[i]); });
+      case Shown::quota: return each_job([&](i64 j) { return static_cast<float>(!s.bars(j)); });
+      case Shown::limit_left: return each_job([&](i64 j) { return static_cast<float>(s.quotas->left_by(j, s.time)); });
       case Shown::put_off: {
         const i64 most = std::max(s.rules().put_offs, i64{1});
-        return each([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });
+        return each_job([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });
       }
       case Shown::past_shadow:
-        return each([&](i64 j) {
+        return each_job([&](i64 j) {
           const i64 past = s.time + s.of(j).predicted - s.shadow.time;
           return s.rules().picks ? squashed(std::max(past, i64{0})) : 0.0F;
         });
       default:  // units that the job leaves free
-        return each([&](i64 j) {
-          const i64 left = std::max(free - s.job(j).processors, i64{0});
+        return each([&](std::size_t i) {
+          const i64 left = std::max(free - part.processors[i], i64{0});
           return static_cast<float>(static_cast<double>(left) / machine);
         });
     }

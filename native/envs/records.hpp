@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "../answers/program.hpp"
 #include "../base/record.hpp"
 #include "../core/beginning.hpp"
 #include "../core/model.hpp"
@@ -154,30 +155,66 @@ struct Table {
   std::vector<double> mean_speedup;    // (C,) believed, by code, on shared nodes
   std::vector<Before> before;          // empty: all begin with an empty machine
   std::vector<float> still;            // (n_jobs, n_codes) values of columns that never change
-  std::vector<std::size_t> moving;     // the other columns
+  std::vector<std::size_t> foretold;   // columns of predictions that change
+  std::vector<std::size_t> moving;     // columns of other features that change
+  // Expressions by what they change with: policy times at most; the job's user alone; policy times
+  // and user; anything else, or values of other jobs.
+  struct Written {
+    std::size_t which, column;  // place among `kept`, or among `anew` for those of now
+    bool is_rank;
+    bool sees_counts, sees_runs;  // of users: whether it looks at their jobs now, and at their last runs
+  };
+  std::vector<Written> of_jobs, of_users, of_both, of_now;
+  std::vector<Expression> kept, anew;
 
   // The first code that is an expression.
   i64 first_expression() const { return static_cast<i64>(Shown::own) + n_columns; }
   // Nodes that `Row::busy_until` counts one by one.
   std::size_t n_booked() const { return model->sharing ? 0 : node_watts.size() / 2; }
-  // Fill in `still` and `moving`.
+  // Fill in what follows from the columns: `still` and all that is behind it.
   void look_at_jobs() {
-    const auto changes = [&](i64 code) {
-      const auto shown = static_cast<Shown>(code);
-      return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
-             (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
-             (shown == Shown::policy_time && model->learning) ||
-             (shown == Shown::quota && model->restricted) || shown == Shown::put_off ||
-             (shown == Shown::limit_left && model->quotas.n > 0) || shown == Shown::past_shadow ||
-             code >= first_expression();
+    const auto is_foretold = [&](Shown shown) {
+      return (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
+             (shown == Shown::policy_time && model->learning);
     };
-    for (std::size_t k = 0; k < codes.size(); ++k)
-      if (changes(codes[k])) moving.push_back(k);
-    for (i64 j = 0; j < model->n_jobs; ++j)
-      for (const i64 code : codes) still.push_back(changes(code) ? 0.0F : of_job(j, code));
+    const auto moves = [&](Shown shown) {
+      return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
+             (shown == Shown::quota && model->restricted) || shown == Shown::put_off ||
+             (shown == Shown::limit_left && model->quotas.n > 0) || shown == Shown::past_shadow;
+    };
+    std::vector<bool> is_still(codes.size());
+    for (std::size_t k = 0; k < codes.size(); ++k) {
+      const auto shown = static_cast<Shown>(codes[k]);
+      if (codes[k] >= first_expression()) express(index(codes[k] - first_expression()), k);
+      else if (is_foretold(shown)) foretold.push_back(k);
+      else if (moves(shown)) moving.push_back(k);
+      else is_still[k] = true;
+    }
+    still.resize(index(model->n_jobs) * codes.size());
+    for (std::size_t at = 0; at < still.size(); ++at)
+      if (const std::size_t k = at % codes.size(); is_still[k])
+        still[at] = of_job(static_cast<i64>(at / codes.size()), codes[k]);
   }
 
  private:
+  // Note an expression and its column by what it changes with.
+  void express(std::size_t which, std::size_t column) {
+    const Expression& told = expressions[which];
+    bool job = false, counts = false, runs = false, now = ranks[which] == 1;
+    for (std::size_t k = 0; k < told.codes.size(); ++k) {
+      const i64 code = told.codes[k];
+      const auto name = static_cast<std::size_t>(told.numbers[k]);
+      if (code == Program::state) (!State::is_of_users(name) ? now : name < State::last_run ? counts : runs) = true;
+      else if (code == Program::feature && waiting_of(static_cast<Feature>(name)) == Waiting::not_at_all) job = true;
+      else if (code == Program::column) job = true;
+      else if (code < Program::negative && code != Program::number) now = true;
+    }
+    std::vector<Expression>& own = now ? anew : kept;
+    const bool user = counts || runs;
+    (now ? of_now : !user ? of_jobs : job ? of_both : of_users)
+        .push_back({own.size(), column, ranks[which] == 1, counts, runs});
+    own.push_back(told);
+  }
   float of_job(i64 j, i64 code) const {
     const Job& job = model->jobs[j];
     const auto machine = static_cast<double>(settings.processors);
@@ -223,6 +260,7 @@ struct Row {
 
 // The outputs of a step for one environment.
 struct Outputs {
+  bool is_lent;  // whether others may write into the observation
   float* observation;
   std::int8_t* mask;
   double* rewards;

@@ -82,7 +82,6 @@ PLAYED_ON: Mapping[str, Any] = {
     "reward": "log_bsld/easy",
     "paid": "waiting",
     "backfill_order": "spf",
-    "window": 1024,
 }
 
 

@@ -365,7 +365,7 @@ class Simulations:
         same = 0 if self.copies else 2
         out = Outputs(*now[:same], *map(make, now[same:]))
         arrays: tuple[Any, ...] = out
-        self._stepper.look_at(which, self.chosen, self.numbers, *arrays)
+        self._stepper.look_at(which, self.chosen, self.numbers, *arrays, is_lent=self.copies)
         lent = Lent(out, self.layout, self.copies)
         self._sets[which : which + 1] = [lent]
         lent.begin()

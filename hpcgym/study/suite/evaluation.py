@@ -27,7 +27,15 @@ from hpcgym.scheduler.whole_nodes import check_for_limits
 from hpcgym.study.evaluation.environments import run_episode
 from hpcgym.study.evaluation.platform import Platform, platform_of
 from hpcgym.study.evaluation.user_policies import check_spaces
-from hpcgym.study.suite.tasks import Task, TaskLog, environment, jobs_of, late, reference_of
+from hpcgym.study.suite.tasks import (
+    Task,
+    TaskLog,
+    environment,
+    jobs_of,
+    late,
+    reference_of,
+    settled_options,
+)
 from hpcgym.units import HOUR_S
 
 #: Of a log the arrays of its schedules, "SLICE/ARRAY" -> array; of a whole log the slice is 0.
@@ -116,7 +124,8 @@ class Evaluation:
                 or option in getattr(policy, "adapts", ())
             ):
                 continue
-            there, here = (options.get(option, usual[option]) for options in (theirs, task.options))
+            there = theirs.get(option, usual[option])
+            here = settled_options(task).get(option, usual[option])
             if _listed(there) != _listed(here):
                 raise HpcgymError(f"{name} is for {option}={there!r}, and {task.name} has {here!r}")
 

@@ -276,10 +276,19 @@ def environment(task: Task, log: TaskLog, part: str = "test") -> Any:
     return gymnasium.make(successor(task.env_id), disable_env_checker=True, **given)
 
 
+#: What was usual when the tasks were frozen, and is not any more.
+_USUAL_THEN = {"window": 1024}
+
+
+def settled_options(task: Task) -> dict[str, Any]:
+    """Return the options of a task with what it does not say, as it was usual then."""
+    return {**_USUAL_THEN, **task.options}
+
+
 def _options(task: Task) -> dict[str, Any]:
     """Return the arguments of a task's environment, of a file's lists with tuples."""
     window = {"jobs": task.window} if task.window else {}
-    given = {**task.options, **window}
+    given = {**settled_options(task), **window}
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
     }
