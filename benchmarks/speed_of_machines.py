@@ -125,6 +125,25 @@ def on_nodes(
     return run
 
 
+def slurm(given: argparse.Namespace) -> Figures:
+    """Time Slurm's rules on 1,000 nodes by jobs, and on 100 if 1,000 jobs wait at once."""
+    thin = thin_nodes(1_000, core=48, mem=200_000)
+    runs: dict[str, Callable[[], Result]] = {}
+    for number in (1_000, 4_000, 16_000):
+        jobs = load_workload(f"lublin:jobs={number},processors=48000,load=0.8,seed=1")
+        label = f"1,000 x 48 cores, {number:,} jobs at load 0.8"
+        runs[label] = partial(simulate, jobs, backfill="slurm", cluster=thin)
+    some = load_workload("KTH-SP2").weeks()[32].take(np.arange(1_000))
+    crowd = some.with_columns(submit_time=np.zeros(len(some), np.int64))
+    patient = "slurm:bf_window=10080+bf_max_job_test=1000"
+    for where in ("100x1x1", "pool"):
+        on = find_cluster("kth-sp2") if where != "pool" else None
+        label = f"1,000 jobs of KTH-SP2 at once, {where}"
+        runs[label] = partial(simulate, crowd, backfill=patient, cluster=on)
+    rows = simulated("what", runs, given.repeat, time.process_time)
+    return Figures("Nodes under Slurm's rules", rows)
+
+
 # --- Power ----------------------------------------------------------------------------------------
 
 
@@ -274,4 +293,4 @@ def log(given: argparse.Namespace) -> Figures:
     return Figures(f"{TRACE} on 128 nodes of 64 cores, by what a job of p processors is", rows)
 
 
-SECTIONS = (nodes, books, limits, shared, growth, log)
+SECTIONS = (nodes, slurm, books, limits, shared, growth, log)

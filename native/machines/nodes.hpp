@@ -10,6 +10,7 @@
 
 #include "../core/machine.hpp"
 #include "../core/model.hpp"
+#include "node_set.hpp"
 #include "nodes/free_nodes.hpp"
 
 namespace hpc {
@@ -152,6 +153,21 @@ class Nodes : public AnyMachine, public FreeNodes {
     filling_.note_all_changed(all.data());
     return place(all, j);
   }
+  // Choose some of these nodes for a job whose units fit there. `room_of(node)`: what is free on
+  // each; on all others nothing is.
+  template <class Room>
+  void place_on(const NodeSet& nodes, Room room_of, i64 j) {
+    if (layout_->allocation == Allocation::first_fit) {  // which needs no order of the others
+      const auto each = [&](auto f) {
+        nodes.any([&](i64 node) { return *room_of(node) > 0 && f(node, room_of(node)); });
+      };
+      fill(j, each, all_units);
+      return;
+    }
+    on_some_.assign(free_.size(), 0);
+    nodes.each([&](i64 node) { std::copy_n(room_of(node), layout_->n_resources, room(on_some_, node)); });
+    place_at(on_some_, j);
+  }
   // Give a job these nodes if they have room; return whether they do. Random orders are drawn even
   // for jobs with given nodes: otherwise later passes would see the same order.
   bool takes_place(i64 j, std::vector<Cell> cells) {
@@ -224,6 +240,7 @@ class Nodes : public AnyMachine, public FreeNodes {
   std::vector<Held> held_;           // by job, its last run
   std::vector<Held> lost_;           // of runs that ended early
   std::vector<Beside> beside_;       // by kind
+  std::vector<i64> on_some_;         // (N, R) what is free on some nodes
   i64 chosen_for_ = -1;              // the job for which nodes are chosen, -1: none
   i64 shadows_ = 0;                  // increases when `later_` is rebuilt
   i64 guarded_ = -1, slack_ = 0;     // the head; units that `later_` holds beyond its need

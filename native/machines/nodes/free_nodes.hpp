@@ -19,6 +19,7 @@ class FreeNodes {
   const Layout& layout() const { return *layout_; }
   const std::vector<i64>& free() const { return free_; }  // (N, R)
   const Filling& filling() const { return filling_; }
+  i64 version() const { return version_; }  // increases when `free` changes
   // Whether all units of a job fit now.
   bool has_room(i64 j) {
     const i64 units = layout_->units(j), *demand = layout_->demand(j);
@@ -38,7 +39,7 @@ class FreeNodes {
   Filling filling_;
   std::vector<i64> free_;
   i64 n_free_ = 0;            // cores
-  i64 version_ = 0;           // increases when `free_` changes
+  i64 version_ = 0;
   std::vector<Cell> chosen_;  // the placement of a job that may start
 
   explicit FreeNodes(const Layout& layout, std::span<const i64> free)
@@ -93,16 +94,17 @@ class FreeNodes {
     for (const Cell& c : cells) note_open(c.node);
     filling_.note_changed(free_.data(), cells);
   }
-  // Choose nodes for a job by the free resources `all`; return whether all its units fit.
-  // `spared(node, units)`: how many of the units that fit on a node it may take.
-  template <class F>
-  bool place(const std::vector<i64>& all, i64 j, F spared) {
+  // Choose nodes for a job: `each(f)` calls f(node, free resources there), in the order in which they
+  // are filled, for those with a free core, up to the last that is needed, for which it is true.
+  // `spared(node, units)`: how many of the units that fit on a node it may take. Return whether all
+  // units fit.
+  template <class Each, class F>
+  bool fill(i64 j, Each each, F spared) {
     const i64* demand = layout_->demand(j);
     const bool single = layout_->is_single(j);
     i64 missing = layout_->units(j);
     chosen_.clear();
-    const auto fill = [&](i64 node) {  // return whether all units are placed
-      const i64* there = room(all, node);
+    each([&](i64 node, const i64* there) {
       i64 units = single ? std::min(there[0], missing) : layout_->held(there, demand, missing);
       if (units > 0) units = spared(node, units);
       if (units > 0) {
@@ -110,22 +112,28 @@ class FreeNodes {
         missing -= units;
       }
       return missing == 0;
-    };
-    if (layout_->allocation == Allocation::first_fit && &all != &free_) {
-      for (i64 node = 0; node < layout_->n_nodes; ++node)
-        if (*room(all, node) > 0 && fill(node)) break;
-    } else if (layout_->allocation == Allocation::first_fit) {
-      for (i64 node = next_open(0); node < layout_->n_nodes && !fill(node);)
-        node = next_open(node + 1);
-    } else {
-      for (const i64 node : filling_.arrange(all, j))
-        if (*room(all, node) > 0 && fill(node)) break;
-    }
+    });
     return missing == 0;
   }
-  bool place(const std::vector<i64>& all, i64 j) {
-    return place(all, j, [](i64, i64 units) { return units; });
+  // The same by the free resources `all`, in the order of the allocation.
+  template <class F>
+  bool place(const std::vector<i64>& all, i64 j, F spared) {
+    const bool first_fit = layout_->allocation == Allocation::first_fit;
+    if (first_fit && &all == &free_)
+      return fill(j, [&](auto f) {
+        for (i64 node = next_open(0); node < layout_->n_nodes && !f(node, room(all, node));)
+          node = next_open(node + 1);
+      }, spared);
+    const std::vector<i64>* order = first_fit ? nullptr : &filling_.arrange(all, j);
+    return fill(j, [&](auto f) {
+      for (i64 i = 0; i < layout_->n_nodes; ++i) {
+        const i64 node = order ? (*order)[index(i)] : i;
+        if (*room(all, node) > 0 && f(node, room(all, node))) return;
+      }
+    }, spared);
   }
+  bool place(const std::vector<i64>& all, i64 j) { return place(all, j, all_units); }
+  static constexpr auto all_units = [](i64, i64 units) { return units; };
 
  private:
   struct Known {  // how many units of a kind fitted at a version: at least these, or exactly

@@ -1,35 +1,24 @@
 // Placement of jobs as in Slurm: on nodes that no earlier reservation takes.
 //
-// The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes
-// for a time: these are in a table. A job is tested on the nodes that are open in the table during
-// its run, if it started now: first beside the running jobs, then with these removed one by one, or
-// together if they end together. If that gives no place, or one after other nodes have opened, it
-// is tested from that time on; see docs/slurm.md.
+// Reservations and windows take whole nodes for a time: these are in a table. A job is tested on
+// the nodes that are open in the table during its run, if it started now: first beside the running
+// jobs, then with these removed one by one, or together if they end together (ends.hpp). If that
+// gives no place, or one after other nodes have opened, it is tested from that time on; see
+// docs/slurm.md.
 //
 // The table has consecutive periods, and for each the sets of nodes that reservations, and that
 // windows leave open: those of all jobs, and those of all but some, by the resource that these do
-// not need.
+// not need. Most tests fail as too few nodes are open, which needs only their number.
 #pragma once
 #include <vector>
 
-#include "../../core/joining.hpp"
 #include "../node_set.hpp"
 #include "../nodes.hpp"
+#include "ends.hpp"
 
 namespace hpc {
 
 class NodeTable {
-  // The nodes that are left open in a period: by reservations, and by windows.
-  auto of_reservations() {
-    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_reservations; };
-  }
-  auto of_windows() {
-    return [this](std::size_t p) -> NodeSet& { return periods_[p].by_windows; };
-  }
-  auto of_needed(std::size_t group) {
-    return [this, group](std::size_t p) -> NodeSet& { return by_needed_[group][p]; };
-  }
-
  public:
   // Whether a job would fit before the time from which it was tested, and the number of reserved
   // nodes without a job: these decide whether looks continue.
@@ -38,101 +27,87 @@ class NodeTable {
 
   explicit NodeTable(const Model& m)
       : rules_(&m.rules),
-        none_(m.nodes->n_nodes),
-        open_(none_), seen_(none_), for_job_(none_), written_(none_), idle_(none_), chosen_(none_),
-        usable_(index(m.nodes->n_kinds)) {}
+        ends_(m),
+        by_reservations_(m.nodes->n_nodes), by_windows_(by_reservations_), open_(by_reservations_),
+        for_all_(m.nodes->n_nodes), for_job_(for_all_), idle_(for_all_), chosen_(for_all_) {}
 
-  void keep(Archive& a) {
-    a(put_off, idle_planned, now_, plan_, lists_leaving_, open_, seen_, for_job_, written_,
-      idle_, chosen_, later_);
-    a.resized(periods_, leaving_, needed_, by_needed_, barring_);
-    a.check(by_needed_.size() == needed_.size());
-    for (const auto& open : by_needed_) a.check(open.size() == periods_.size());
-    a.check(std::ranges::all_of(barring_, [&](std::size_t g) { return g < needed_.size(); }));
-    a.check(!lists_leaving_ || leaving_.size() >= plan_.size());
-    a.check(!periods_.empty() || plan_.empty());
-    for (const End& end : plan_) a.check_row(end.job);
-  }
-  // The plan starts with the releases of the running jobs; all nodes are open.
+  // Each pass begins anew.
+  void keep(Archive& a) { a(put_off, idle_planned); }
+  // All nodes are open.
   void begin(const Nodes& m, i64 now, const OrderedList& running) {
     now_ = now;
-    plan_.clear();
-    lists_leaving_ = put_off = false;
+    put_off = false;
     idle_planned = 0;
     idle_.clear();
-    const NodeSet all(m.layout().n_nodes, true);
-    needed_.clear();
-    by_needed_.clear();
-    barring_.clear();
-    periods_.assign(1, {-forever, all, all});
-    running.each([&](const Entry& e) { note(e.key, e.job); });
+    ends_.begin(now, running);
+    periods_.assign(1, {-forever, m.layout().n_nodes, Change::none});
+    by_reservations_.begin(1), by_windows_.begin(1), open_.begin(1);
+    needed_.clear(), by_needed_.clear(), barring_.clear();
   }
   // A job gives back its resources at a time.
-  void note(i64 time, i64 j) {
-    auto at = plan_.end();
-    while (at != plan_.begin() &&
-           ((at - 1)->time > time || ((at - 1)->time == time && (at - 1)->job > j)))
-      --at;
-    plan_.insert(at, {time, j});
-    lists_leaving_ = false;
-  }
+  void note(i64 time, i64 j) { ends_.note(time, j); }
   void close(const Nodes& m, const Window& window, i64 holder, std::span<const Cell> cells) {
     const i64 from = std::max(window.begin, now_), *demand = m.layout().demand(holder);
-    if (demand[0] > 0) return shut(of_windows(), from, window.end, cells);
+    if (demand[0] > 0) return shut(by_windows_, from, window.end, cells);
     const i64 resource = std::find_if(demand, demand + m.layout().n_resources,
                                       [](i64 need) { return need > 0; }) - demand;
     const auto known = std::ranges::find(needed_, resource);
     const auto group = static_cast<std::size_t>(known - needed_.begin());
     if (known == needed_.end()) {
       needed_.push_back(resource);
-      by_needed_.emplace_back(periods_.size(), NodeSet(m.layout().n_nodes, true));
+      by_needed_.emplace_back(m.layout().n_nodes, periods_.size());
     }
-    shut(of_needed(group), from, window.end, cells);
+    remove(by_needed_[group], from, window.end, cells);
   }
   // Close the nodes of a partition from now on; return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
     const Layout& l = m.layout();
-    const std::size_t first = split(now_);
-    bool is_open = false;
-    for (i64 node = 0; node < l.n_nodes; ++node) {
-      const bool shuts = l.capacity[node * l.n_resources + partition] > 0;
-      for (std::size_t p = first; shuts && p < periods_.size(); ++p)
-        periods_[p].by_windows.remove(node);
-      is_open |= periods_[first].by_windows.has(node);
-    }
-    return is_open;
+    std::vector<Cell> cells;
+    for (i64 node = 0; node < l.n_nodes; ++node)
+      if (l.capacity[node * l.n_resources + partition] > 0)
+        cells.push_back({static_cast<std::int32_t>(node), 1});
+    shut(by_windows_, now_, forever, cells);
+    const std::uint64_t* open = by_windows_[period_at(now_)];
+    return std::any_of(open, open + by_windows_.width, [](std::uint64_t word) { return word != 0; });
   }
   // When a job can start; its place is chosen unless that is later than `last`. Beyond `latest`,
   // any later time is valid.
   i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {
+    begin_test(m, j, length);
     i64 after = now_;
-    while (after <= latest) {
-      const i64 opens = look_ahead(m, j, after, after + length);
-      const i64 found = fits_after_ends(m, j, opens == never ? latest : std::min(opens, latest));
+    std::size_t first = period_at(after);
+    while (go_to_enough(first, after) && after <= latest) {
+      const std::size_t behind = next_opening(first, after);
+      const i64 opens = behind == none ? latest : periods_[behind].begin;
+      note_open(first, after + length);
+      // throughout they may be fewer than at each time
+      const bool holds = tested_->units(for_job_, for_all_.words.data()) >= units_;
+      const i64 found = holds ? ends_.fits(m, j, for_job_, std::min(opens, latest)) : never;
       if (found != never && found < after) put_off = true;
-      if (found == never && opens == never) return forever;
+      if (found == never && behind == none) return forever;
       const i64 time = found != never ? std::max(found, after) : forever;
-      if (opens != never && time > opens) {
-        after = opens;
+      if (behind != none && time > opens) {
+        after = opens, first = behind;
         continue;
       }
       if (time > last) return time;
-      choose(m, j, false);
+      choose(m, j, for_job_);
       if (time == now_) return time;
       if (!is_taken(m.chosen(), time, length)) {
         note_reserved(m, time, length);
         return time;
       }
-      after = time;
+      after = time, first = period_at(time);
     }
-    return after;
+    return forever;
   }
   // Whether a job can start now; its place is chosen. `others`: nodes that can never hold a unit of
   // it keep their free resources, as allocations use those of the whole machine.
   bool starts_now(Nodes& m, i64 j, i64 length, bool others) {
-    look_ahead(m, j, now_, now_ + length);
-    if (open_units(m, j) < m.layout().units(j)) return false;
-    choose(m, j, others);
+    begin_test(m, j, length);
+    note_open(period_at(now_), now_ + length);
+    if (ends_.units_now(m, j, for_job_) < m.layout().units(j)) return false;
+    choose(m, j, others ? for_all_ : for_job_);
     return true;
   }
   // A job starts on these cells, whose nodes are no longer idle.
@@ -146,70 +121,79 @@ class NodeTable {
   }
 
  private:
-  static constexpr i64 never = -1;
-  struct End {  // of a running job
-    i64 time, job;
-  };
+  static constexpr i64 never = NodeEnds::never;
+  static constexpr std::size_t none = ~std::size_t{0};
+  // How the open nodes differ from those of the period before: not, by closed ones only, or some
+  // are open that were closed.
+  enum class Change : std::uint8_t { none, closes, opens };
   struct Period {
-    i64 begin;  // [s]
-    NodeSet by_reservations, by_windows;  // nodes that they leave open
-
-    void keep(Archive& a) { a(begin, by_reservations, by_windows); }
+    i64 begin;   // [s]
+    i64 n_open;  // nodes
+    Change change;
   };
 
   const Rules* rules_;
   i64 now_ = 0;
-  std::vector<End> plan_;  // by time, then by number
-  std::vector<NodeSet> leaving_;  // the nodes of each of these jobs, once listed
-  bool lists_leaving_ = false;
+  NodeEnds ends_;
   std::vector<Period> periods_;
+  NodeSets by_reservations_, by_windows_;  // by period, the nodes that they leave open
+  NodeSets open_;                          // and both together
   std::vector<i64> needed_;  // resources that those do not need which some windows are open to
-  std::vector<std::vector<NodeSet>> by_needed_;  // the nodes that these leave open in each period
-  std::vector<std::size_t> barring_;  // which of these bar the job tested
-  // Sets of nodes: empty; open during the run of a job; also open in the period after that; open
-  // and able to hold a unit of the job; written in `later_`; reserved without a job on them; of the
-  // job tested.
-  NodeSet none_, open_, seen_, for_job_, written_, idle_, chosen_;
-  std::vector<std::optional<NodeSet>> usable_;  // by kind: nodes that hold a unit when empty
-  std::vector<i64> later_;  // (N, R) free resources once some jobs have ended
-
-  void list_leaving(const Nodes& m) {
-    if (std::exchange(lists_leaving_, true)) return;
-    leaving_.resize(std::max(leaving_.size(), plan_.size()), none_);
-    for (std::size_t i = 0; i < plan_.size(); ++i) leaving_[i].list(m.cells(plan_[i].job));
-  }
+  std::vector<NodeSets> by_needed_;     // the nodes that these leave open in each period
+  // Sets of nodes: open during the run of the job tested; of these, those that can hold a unit of
+  // it; reserved without a job on them; chosen.
+  NodeSet for_all_, for_job_, idle_, chosen_;
+  // Of the job tested: what empty nodes hold; its length, units, and nodes at least; how many
+  // periods have been looked at; which of the resources above bar it.
+  const EmptyNodes* tested_ = nullptr;
+  i64 length_ = 0, units_ = 0, fewest_ = 0;
+  std::size_t looked_ = 0;
+  std::vector<std::size_t> barring_;
 
   // The period that contains a time.
   std::size_t period_at(i64 time) const {
-    std::size_t low = 0, high = periods_.size();
-    while (high - low > 1) {
-      const std::size_t middle = (low + high) / 2;
-      (periods_[middle].begin <= time ? low : high) = middle;
-    }
-    return low;
+    const auto after = std::ranges::upper_bound(periods_, time, {}, &Period::begin);
+    return static_cast<std::size_t>(after - periods_.begin()) - 1;
   }
   // The period that begins at a time, added if there is none.
   std::size_t split(i64 time) {
     const std::size_t before = period_at(time);
     if (periods_[before].begin == time) return before;
-    Period made = periods_[before];
-    made.begin = time;
-    const auto behind = static_cast<std::ptrdiff_t>(before) + 1;
-    periods_.insert(periods_.begin() + behind, std::move(made));
-    for (auto& open : by_needed_) open.insert(open.begin() + behind, NodeSet(open[before]));
+    periods_.insert(periods_.begin() + static_cast<std::ptrdiff_t>(before) + 1,
+                    {time, periods_[before].n_open, Change::none});
+    for (NodeSets* sets : {&by_reservations_, &by_windows_, &open_}) sets->repeat(before);
+    for (NodeSets& sets : by_needed_) sets.repeat(before);
     return before + 1;
   }
-  template <class F>
-  void shut(F layer, i64 begin, i64 end, std::span<const Cell> cells) {
+  // Close nodes for a time in some sets; return the periods from the first to behind the last.
+  std::pair<std::size_t, std::size_t> remove(NodeSets& sets, i64 begin, i64 end,
+                                             std::span<const Cell> cells) {
     const std::size_t first = split(begin), last = split(end);
     for (std::size_t p = first; p < last; ++p)
-      for (const Cell& c : cells) layer(p).remove(c.node);
+      for (const Cell& c : cells) sets.remove(p, c.node);
+    return {first, last};
+  }
+  // The same in the sets of reservations or windows of all jobs.
+  void shut(NodeSets& sets, i64 begin, i64 end, std::span<const Cell> cells) {
+    const auto [first, last] = remove(sets, begin, end, cells);
+    for (std::size_t p = first; p <= last; ++p) {
+      Period& period = periods_[p];
+      std::uint64_t differs = 0, opens = 0;
+      period.n_open = 0;
+      for (std::size_t w = 0; w < open_.width; ++w) {
+        const std::uint64_t before = open_[p - 1][w];
+        const std::uint64_t now = open_.words(p)[w] = by_reservations_[p][w] & by_windows_[p][w];
+        differs |= now ^ before;
+        opens |= now & ~before;
+        period.n_open += number_in(now);
+      }
+      period.change = opens != 0 ? Change::opens : differs != 0 ? Change::closes : Change::none;
+    }
   }
   // Enter a reservation from `time` on, with the chosen nodes.
   void note_reserved(const Nodes& m, i64 time, i64 length) {
     const i64 resources = m.layout().n_resources;
-    shut(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, time + length),
-         m.chosen());
+    shut(by_reservations_, rounded(*rules_, time), rounded_end(*rules_, time, time + length), m.chosen());
     for (const Cell& c : m.chosen()) {
       const std::size_t cores = index(c.node * resources);
       if (m.free()[cores] != m.layout().capacity[cores] || idle_.has(c.node)) continue;
@@ -222,146 +206,103 @@ class NodeTable {
   bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
     chosen_.list(cells);
     const i64 end = time + length;
-    return shuts_some(of_reservations(), rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
-           shuts_some(of_windows(), time, end) ||
+    return shuts_some(by_reservations_, rounded(*rules_, time), rounded_end(*rules_, time, end)) ||
+           shuts_some(by_windows_, time, end) ||
            std::ranges::any_of(barring_, [&](std::size_t group) {
-             return shuts_some(of_needed(group), time, end);
+             return shuts_some(by_needed_[group], time, end);
            });
   }
-  template <class F>
-  bool shuts_some(F layer, i64 begin, i64 end) {
+  bool shuts_some(const NodeSets& layer, i64 begin, i64 end) const {
     for (std::size_t p = period_at(begin); p < periods_.size() && periods_[p].begin < end; ++p)
-      for (std::size_t w = 0; w < chosen_.words.size(); ++w)
-        if ((chosen_.words[w] & ~layer(p).words[w]) != 0) return true;
+      for (std::size_t w = 0; w < layer.width; ++w)
+        if ((chosen_.words[w] & ~layer[p][w]) != 0) return true;
     return false;
   }
 
-  const NodeSet& usable_by(const Nodes& m, i64 j) {
-    const Layout& l = m.layout();
-    auto& found = usable_[index(l.kind[index(j)])];
-    if (found) return *found;
-    found = none_;
-    for (i64 node = 0; node < l.n_nodes; ++node)
-      if (l.held(l.capacity + node * l.n_resources, l.demand(j), 1) > 0) found->add(node);
-    return *found;
-  }
-  // Note the nodes that are open between two times; return when others open: the end of the first
-  // period after which a node is open that was closed before. Of the periods that begin after
-  // `until` only the first counts.
-  i64 look_ahead(const Nodes& m, i64 j, i64 after, i64 until) {
+  void begin_test(const Nodes& m, i64 j, i64 length) {
+    tested_ = &ends_.empty_nodes(m, j);
+    length_ = length;
+    units_ = m.layout().units(j);
+    fewest_ = (units_ + tested_->most - 1) / tested_->most;
+    looked_ = 0;
     barring_.clear();
     for (std::size_t group = 0; group < needed_.size(); ++group)
       if (m.layout().demand(j)[needed_[group]] > 0) barring_.push_back(group);
-    return barring_.empty() ? look_ahead_of<false>(m, j, after, until)
-                            : look_ahead_of<true>(m, j, after, until);
   }
-  template <bool is_barred>
+  // The open nodes of a period, for the job tested.
   std::uint64_t open(std::size_t p, std::size_t word) const {
-    const Period& period = periods_[p];
-    std::uint64_t left = period.by_reservations.words[word] & period.by_windows.words[word];
-    if constexpr (is_barred)
-      for (const std::size_t group : barring_) left &= by_needed_[group][p].words[word];
+    std::uint64_t left = open_[p][word];
+    for (const std::size_t group : barring_) left &= by_needed_[group][p][word];
     return left;
   }
-  template <bool is_barred>
-  i64 look_ahead_of(const Nodes& m, i64 j, i64 after, i64 until) {
-    const NodeSet& may_have = usable_by(m, j);
-    const std::size_t words = may_have.words.size();
-    std::size_t before = period_at(after);
-    for (std::size_t w = 0; w < words; ++w)
-      open_.words[w] = seen_.words[w] = open<is_barred>(before, w);
-    i64 opens = never, began = after;
-    for (std::size_t q = before + 1; q < periods_.size(); ++q) {
-      const Period& period = periods_[q];
-      std::uint64_t changed = 0, opened = 0;
-      for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t now = open<is_barred>(q, w);
-        changed |= now ^ open<is_barred>(before, w);
-        opened |= now & ~seen_.words[w] & may_have.words[w];
-      }
-      if (changed == 0) continue;
-      before = q;
-      if (opened != 0 && opens == never) opens = period.begin;
-      if (began > until || (opens != never && period.begin > until)) break;
-      began = period.begin;
-      for (std::size_t w = 0; w < words; ++w) {
-        seen_.words[w] &= open<is_barred>(q, w);
-        if (began <= until) open_.words[w] &= open<is_barred>(q, w);
-      }
+  // How they differ from those of the period before; `opens`: some that can hold a unit.
+  Change change(std::size_t p) const {
+    const Change of_all = periods_[p].change;
+    if (barring_.empty() && (tested_->are_all || of_all != Change::opens)) return of_all;
+    Change found = Change::none;
+    for (std::size_t w = 0; w < open_.width; ++w) {
+      const std::uint64_t now = open(p, w), before = open(p - 1, w);
+      if ((now & ~before & tested_->usable.words[w]) != 0) return Change::opens;
+      if (now != before) found = Change::closes;
     }
-    return opens;
-  }
-  // How many units of a job fit now on the open nodes, or at least enough.
-  i64 open_units(const Nodes& m, i64 j) {
-    const NodeSet& may_have = usable_by(m, j);
-    for (std::size_t w = 0; w < may_have.words.size(); ++w)
-      for_job_.words[w] = open_.words[w] & may_have.words[w];
-    written_.clear();
-    const i64 units = m.layout().units(j);
-    i64 found = 0;
-    for_job_.each([&](i64 node) {
-      if (found < units) found += held(m, m.free(), node, j);
-    });
     return found;
   }
-  // A node counts at most for all units of the job.
-  i64 held(const Nodes& m, const std::vector<i64>& room, i64 node, i64 j) const {
-    const Layout& l = m.layout();
-    return l.held(&room[index(node * l.n_resources)], l.demand(j), l.units(j));
-  }
-  // When a job fits on the open nodes: now, or after ends of running jobs. If it does not fit
-  // before `stop`, any later time may be returned.
-  i64 fits_after_ends(const Nodes& m, i64 j, i64 stop) {
-    const i64 units = m.layout().units(j);
-    i64 found = open_units(m, j), last = never;
-    if (found >= units) return now_;
-    later_.resize(m.free().size());
-    list_leaving(m);
-    JoinedEnds joined(*rules_);
-    for (std::size_t i = 0; i < plan_.size(); ++i) {
-      if (found < units && plan_[i].time > stop) return plan_[i].time;
-      // a job on none of these nodes is skipped, and so is the test after it
-      if (!leaving_[i].meets(for_job_)) continue;
-      found += leave(m, j, plan_[i].job);
-      if (last == never) joined.begins_span(plan_[i].time);
-      last = plan_[i].time;
-      if (i + 1 < plan_.size() && joined.begins_span(plan_[i + 1].time) && found >= units)
-        return last;
+  // The first period behind one that opens a node for the job tested. Of those that begin after the
+  // end of a run from `after` on, only the first counts; a period is as long as the same nodes are
+  // closed.
+  std::size_t next_opening(std::size_t first, i64 after) const {
+    bool is_last = false;
+    for (std::size_t p = first + 1; p < periods_.size(); ++p) {
+      const Change changes = change(p);
+      if (changes == Change::opens) return p;
+      if (changes == Change::none) continue;
+      if (is_last) break;
+      is_last = periods_[p].begin > after + length_;
     }
-    return found >= units ? last : never;
+    return none;
   }
-  // Remove a running job from the open nodes; return how many more units of job `j` fit.
-  i64 leave(const Nodes& m, i64 j, i64 other) {
-    const i64 resources = m.layout().n_resources;
-    i64 gained = 0;
-    for (const Cell& c : m.cells(other)) {
-      if (!for_job_.has(c.node)) continue;
-      if (!written_.has(c.node)) {
-        written_.add(c.node);
-        const auto from = m.free().begin() + c.node * resources;
-        std::copy(from, from + resources, later_.begin() + c.node * resources);
+  // Go on from a period, and a time in it, to the first from which enough nodes for the job tested are
+  // open at each time of a run, if they were empty; return whether there is one.
+  bool go_to_enough(std::size_t& first, i64& after) {
+    looked_ = std::max(looked_, first);
+    while (looked_ < periods_.size() && periods_[looked_].begin <= after + length_) {
+      if (periods_[looked_].n_open >= fewest_) {
+        ++looked_;
+        continue;
       }
-      gained -= held(m, later_, c.node, j);
-      m.change(later_, {&c, 1}, m.layout().demand(other), 1);
-      gained += held(m, later_, c.node, j);
+      // no run that begins before the end of this period has enough
+      std::size_t behind = next_opening(looked_, after);
+      if (behind == none) {
+        go_to_last_opening(first, after);
+        behind = next_opening(looked_, after);
+      }
+      if (behind == none) return false;
+      looked_ = first = behind, after = periods_[behind].begin;
     }
-    return gained;
+    return true;
   }
-  // Choose the nodes of a job that fits on the open ones. Closed nodes have no room.
-  void choose(Nodes& m, i64 j, bool others) {
-    const NodeSet& usable = others ? open_ : for_job_;
-    const i64 resources = m.layout().n_resources;
-    later_.resize(m.free().size());
-    for (i64 node = 0; node < m.layout().n_nodes; ++node) {
-      if (written_.has(node)) continue;
-      const auto from = m.free().begin() + node * resources;
-      const auto to = later_.begin() + node * resources;
-      if (usable.has(node))
-        std::copy(from, from + resources, to);
-      else
-        std::fill(to, to + resources, 0);
-    }
-    m.place_at(later_, j);
+  // Go on to the last opening up to the period that is looked at.
+  void go_to_last_opening(std::size_t& first, i64& after) const {
+    for (std::size_t p = looked_; p > first; --p)
+      if (change(p) == Change::opens) {
+        first = p, after = periods_[p].begin;
+        return;
+      }
+  }
+  // Note the nodes that are open from a period until a time.
+  void note_open(std::size_t first, i64 until) {
+    for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] = open(first, w);
+    for (std::size_t p = first + 1; p < periods_.size() && periods_[p].begin <= until; ++p)
+      for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] &= open(p, w);
+    for (std::size_t w = 0; w < open_.width; ++w)
+      for_job_.words[w] = for_all_.words[w] & tested_->usable.words[w];
+  }
+  // Choose the nodes of a job that fits on some nodes. All others have no room.
+  void choose(Nodes& m, i64 j, const NodeSet& nodes) {
+    chosen_ = nodes;
+    // in other orders it matters what else is free on the nodes without a free core
+    if (m.layout().allocation == Allocation::first_fit) ends_.keep_free(chosen_);
+    m.place_on(chosen_, [&](i64 node) { return ends_.room(m, node); }, j);
   }
 };
 
