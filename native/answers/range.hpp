@@ -58,7 +58,7 @@ struct Range {
     }
     if (b.least == 3) return of(least * least * least, most * most * most);
     if (least <= 0) return {};
-    const auto power = [&](double a) { return std::pow(a, b.least); };
+    const auto power = [&](double a) { return elementary::pow(a, b.least); };
     if (b.least >= 0) return of_rising(power);
     return Range{most, least}.of_rising(power);
   }
