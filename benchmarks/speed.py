@@ -49,9 +49,12 @@ from hpcgym.workload.archive import find
 _SLURM = {"backfill": "slurm:bf_max_job_test=1000"}
 #: Limits of each user, of three amounts.
 _LIMITS = {"quota": "user:jobs=100000+processors=1000000+billing=1000000"}
+#: What README recommends: orders that change with time and look at learned run times.
+RECOMMENDED = ("saf-typical", "aged", "evolved")
 #: Name in the tables -> scheduler, other rules.
 SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("easy", "easy-sjbf", "easy++", "saf", "lexp", "fcfs")},
+    **{name: (name, {}) for name in RECOMMENDED},
     "easy, per-event": ("easy", {"passes": "per-event"}),
     "conservative": ("conservative", {}),
     "depth:10": ("easy", {"backfill": "depth:10"}),
@@ -61,7 +64,7 @@ SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     "saf, limits of users": ("saf", _LIMITS),
     "slurm, limits of users": ("easy", _SLURM | _LIMITS),
 }
-GROWING = ("easy", "easy-sjbf", "saf", "lexp", "conservative")
+GROWING = ("easy", "easy-sjbf", "saf", "lexp", *RECOMMENDED, "conservative")
 
 #: Of a process that is measured: runs at most, and seconds after which there is no further one.
 RUNS, BUDGET_S = 3, 2.0

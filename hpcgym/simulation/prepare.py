@@ -251,9 +251,11 @@ def prepare(
     of_users = STATE_OF_USERS & (scheduler.state | agent.sees)
     knows_users = predicts or last or rules.get("tested_of_user") or of_users
     known, users = distinct(workload.user_id) if knows_users else (_NOBODY, _NOBODY)
-    jobs["processors"] = units.widths
-    for name in ("submit", "run", "requested"):
-        jobs[name] *= units.ticks
+    if units.widths is not workload.requested_processors:
+        jobs["processors"] = units.widths
+    if units.ticks != 1:
+        for name in ("submit", "run", "requested"):
+            jobs[name] *= units.ticks
     orders_told = first, second
     return EngineInput(
         jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, users,
