@@ -227,7 +227,7 @@ class Forecast:
             raise HpcgymError("shapes: give either requested or work")
         if work is not None:
             total = whole_seconds("work", work, 1, 2**53)
-            pairs = [(width, -(-total // width)) for width in processors]
+            pairs: list[tuple[int, Any]] = [(width, -(-total // width)) for width in processors]
         else:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:

@@ -117,13 +117,12 @@ class RunTimes:
         weights.append(np.full(len(_EVEN), max(left, _LEAST_EVEN) / len(_EVEN)))
         # rounded first: a share of a request may be a whole number
         seconds = np.ceil(np.concatenate(values).round(6))
-        x = np.clip(seconds, 1, requested).astype(np.int64)
-        weight = np.concatenate(weights)
-        possible = x >= elapsed
-        x, weight = x[possible], weight[possible]
-        order = x.argsort(kind="stable")
+        whole: Ints = np.clip(seconds, 1, requested).astype(np.int64)
+        possible = whole >= elapsed
+        whole, weight = whole[possible], np.concatenate(weights)[possible]
+        order = whole.argsort(kind="stable")
         cumulative = weight[order].cumsum()
-        return Distribution(x[order], cumulative / cumulative[-1])
+        return Distribution(whole[order], cumulative / cumulative[-1])
 
     def sample(
         self, jobs: Workload, start: Ints, time: int, number: int, rng: np.random.Generator
@@ -155,7 +154,9 @@ class RunTimes:
         drawn = np.empty((number, len(asked)), np.int64)
         for j, key in enumerate(asked):
             elapsed = time - int(start[j]) if start[j] >= 0 else 0
-            drawn[:, j] = self.of(*key, time, elapsed).quantile(level[j])
+            user, requested, processors = key
+            known = self.of(user, requested, processors, time, elapsed)
+            drawn[:, j] = known.quantile(level[j])
         return drawn
 
     def _of_user(self, user: int) -> list[NDArray[np.int64]]:
