@@ -10,13 +10,17 @@ from hpcgym.cli import loading
 from hpcgym.cli.groups import Option
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.running import explained
-from hpcgym.cli.tables import Format, Sheet, of_rows, show
-from hpcgym.progress import working
+from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
+from hpcgym.progress import counting, working
 from hpcgym.units import ARGUMENT, OF_SLURM, duration, seconds_of
 from hpcgym.words import counted
 
 if TYPE_CHECKING:
     from hpcgym.forecasting import Forecast, StartForecast
+    from hpcgym.scheduler.rules import Scheduler
+
+#: Futures with a greater share of the error of recent waits alone are not to be trusted.
+_TRUSTED = 0.8
 
 
 def time_limit(text: str) -> int:
@@ -33,14 +37,17 @@ def time_limit(text: str) -> int:
 def when(
     *,
     job: int | None = None,
-    source: Annotated[str, Option("--log")],
-    at: Annotated[Any, Option("--at", type=loading.time_of_log)],
+    source: Annotated[str | None, Option("--log")] = None,
+    at: Annotated[Any, Option("--at", type=loading.time_of_log)] = None,
+    backtest: str | None = None,
     by: str | None = None,
     tasks: Annotated[int | None, Option("-n", "--tasks")] = None,
     limit: Annotated[Any, Option("-t", "--time", type=time_limit)] = None,
     user: int | None = None,
     scheduler: str = "easy",
     reading: loading.MachineReading,
+    moments: int = 200,
+    truth: str = "simulated",
     futures: int = 64,
     seed: int = 0,
     format: Format = Format.table,
@@ -56,13 +63,15 @@ def when(
 
     Arguments
     ---------
-    job [JOB] : The number of a waiting job, as in the log; without it all waiting jobs are shown.
+    job JOB : The number of a waiting job, as in the log; without it all waiting jobs are shown.
 
     Workload
     --------
     source WORKLOAD : The log, as hpcgym simulate takes it, with recorded waits and run times.
     at TIME : What is known just before this time: in seconds of the log's clock, 84d or
         2024-03-05T08:00.
+    backtest WORKLOAD : In place of --log: say how good forecasts would have been at many
+        submissions of this log, beside requested times, medians and recent waits alone.
 
     Scheduler
     ---------
@@ -77,6 +86,10 @@ def when(
     limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes), or 4h.
     user N : Whose job this is, by the log's number of users: what they have used, their limits and
         how long their jobs run count. [default: nobody known]
+    moments N : With --backtest: how many submissions are tried in each half of the log; those of
+        the first recalibrate those of the second.
+    truth simulated|recorded : With --backtest: the waits are those of the rules, or those that the
+        log recorded, whose rules are then only supposed.
     futures N : How many futures are simulated.
     seed N : Of all draws: the same seed says the same.
 
@@ -90,19 +103,28 @@ def when(
     hpcgym when --log KTH-SP2 --at 84d --scheduler easy
     hpcgym when 4034 --log KTH-SP2 --at 84d --by 18:00
     hpcgym when --log KTH-SP2 --at 84d -n 64 -t 4:00:00 --by 12h
+    hpcgym when --backtest KTH-SP2 --scheduler easy --moments 500
     hpcgym when --log jobs.txt --at 2024-03-05T08:00 --cluster slurm.conf --scheduler slurm.conf
         --format json
     """
     from hpcgym.forecasting.forecasts import forecast
     from hpcgym.forecasting.state import snapshot
 
+    rules = rules_of(scheduler, reading.given())
+    if backtest is not None:
+        asked = {"JOB": job, "--log": source, "--at": at, "--by": by, "-n": tasks, "-t": limit}
+        for option, value in asked.items():
+            if value is not None:
+                raise click.BadParameter("not with --backtest", param_hint=f"'{option}'")
+        return _backtest(backtest, rules, reading, moments, futures, seed, truth, format)
+    if source is None or at is None:
+        raise click.UsageError("give --log and --at, or --backtest")
     if (tasks is None) != (limit is None):
         raise click.BadParameter("a job that is not there yet has both", param_hint="'-n' / '-t'")
     if tasks is not None and job is not None:
         raise click.BadParameter("either a waiting job or a new one", param_hint="'JOB' / '-n'")
     if user is not None and tasks is None:
         raise click.BadParameter("it is of a new job: give -n and -t, too", param_hint="'--user'")
-    rules = rules_of(scheduler, reading.given())
     jobs = reading.load(source, schedulers=[rules])
     state = snapshot(jobs, at, cluster=reading.machine)
     told = forecast(state, rules, futures=futures, seed=seed)
@@ -114,6 +136,45 @@ def when(
             starts = {number: told.of(number) for number in numbers}
     rows = [_row(number, of_job, told, by) for number, of_job in starts.items()]
     show(format, lambda: _sheet(told, list(starts.values()), rows, by), lambda: rows)
+
+
+def _backtest(
+    source: str,
+    rules: Scheduler,
+    reading: loading.MachineReading,
+    moments: int,
+    futures: int,
+    seed: int,
+    truth: str,
+    format: Format,
+) -> None:
+    """Print how good forecasts would have been, and in a sentence whether to trust them."""
+    from hpcgym.baselines.labels import scheduler_name
+    from hpcgym.forecasting.backtests import backtest
+
+    jobs = reading.load(source, schedulers=[rules])
+    table = backtest(
+        jobs,
+        rules,
+        moments=moments,
+        futures=futures,
+        seed=seed,
+        truth=truth,
+        cluster=reading.machine,
+        progress=counting,
+    )
+    score = table.set_index("method")["crps"]
+    share = score["futures"] / score["recent"]
+    by = scheduler_name(rules)
+    if share > _TRUSTED:
+        said = f"the rules of {by} do not explain these waits"
+        said += f": futures have {share:.2f} of the error of recent waits alone"
+    else:
+        said = f"trust it: futures by {by} have {share:.2f} of the error of recent waits alone"
+    if truth == "simulated":
+        said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
+    title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
+    show(format, lambda: Sheet([title], [of_frame(table.round(3))], [said]), lambda: rows_of(table))
 
 
 def _row(job: Any, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:

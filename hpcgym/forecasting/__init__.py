@@ -2,10 +2,11 @@
 
 ``state`` says what is known at a time, ``run_times`` how long jobs may run, ``arrivals`` which
 jobs may come, ``futures`` simulates what follows, many times in one call of the engine, and
-``forecasts`` says when jobs start.
+``forecasts`` says when jobs start; ``backtests`` and ``scores`` how good that would have been.
 """
 
+from hpcgym.forecasting.backtests import backtest
 from hpcgym.forecasting.forecasts import Forecast, StartForecast, forecast
 from hpcgym.forecasting.state import State, snapshot
 
-__all__ = ["Forecast", "StartForecast", "State", "forecast", "snapshot"]
+__all__ = ["Forecast", "StartForecast", "State", "backtest", "forecast", "snapshot"]

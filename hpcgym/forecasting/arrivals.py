@@ -23,6 +23,8 @@ WEEKS = 8
 HORIZON_S = WEEK_S
 #: The load of so long before now [s] is what blocks are scaled to, by at most these factors.
 RECENT_S, LEAST, MOST = 2 * WEEK_S, 0.5, 2.0
+#: Jobs that came so long before now, and later, are looked at [s].
+LOOKS_BACK_S = (WEEKS + 2) * WEEK_S
 
 
 class Block(NamedTuple):

@@ -15,13 +15,13 @@ from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
 from hpcgym.files import header_number
-from hpcgym.forecasting.arrivals import Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.run_times import RunTimes
 from hpcgym.names import CORE
 from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
 from hpcgym.workload.columns import MISSING, Ints
-from hpcgym.workload.extracts import joined
+from hpcgym.workload.extracts import joined, stacked
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -121,6 +121,7 @@ class Forecast:
     past : the jobs from which it is learned: waits and run times of those that have ended.
     futures, seed : how many, and of what draws.
     threads : that work on it; nothing depends on it.
+    learned : the distributions of run times; None: those of ``past``.
     """
 
     state: State
@@ -129,6 +130,7 @@ class Forecast:
     futures: int = 64
     seed: int = 0
     threads: int | None = None
+    learned: RunTimes | None = None
 
     def __repr__(self) -> str:
         return f"Forecast({self.state!r}, by {self.scheduler}, {self.futures} futures)"
@@ -190,7 +192,7 @@ class Forecast:
         HpcgymError, WorkloadError : it cannot be simulated.
         """
         job = self._new_job(processors, requested, user)
-        return self._forecast(MISSING, self._new_starts(job))
+        return self._forecast(MISSING, self.new_starts(job))
 
     def shapes(
         self,
@@ -233,7 +235,7 @@ class Forecast:
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
         jobs = [self._new_job(width, time, user) for width, time in pairs]
-        starts = np.column_stack([self._new_starts(job) for job in jobs])
+        starts = np.column_stack([self.new_starts(job) for job in jobs])
         first = starts[:, :1]
         with np.errstate(invalid="ignore"):
             earlier = np.nan_to_num(first - starts, nan=0.0)
@@ -256,7 +258,7 @@ class Forecast:
         if not len(self._waiting):
             return np.zeros((self.futures, 0))
         made = Futures(self.state, self.scheduler, self._come, self._blocks)
-        return _floats(made.starts(self._own_runs, self._block_of, self._waiting, self.threads))
+        return _floats(made.starts(self._runs(), self._block_of, self._waiting, self.threads))
 
     @cached_property
     def _waiting(self) -> Ints:
@@ -264,12 +266,13 @@ class Forecast:
 
     @cached_property
     def _run_times(self) -> RunTimes:
-        return RunTimes(self.past)
+        return RunTimes(self.past) if self.learned is None else self.learned
 
     @cached_property
     def _came(self) -> Workload:
-        """All jobs that had been submitted; those that have not ended have the run time -1."""
-        return joined(self.past, replace(self.state.jobs, initial=None))
+        """The jobs of whom blocks are made; those that have not ended have the run time -1."""
+        first = int(self.past.submit_time.searchsorted(self.state.time - LOOKS_BACK_S))
+        return joined(self.past.take(slice(first, None)), replace(self.state.jobs, initial=None))
 
     @cached_property
     def _come(self) -> Workload:
@@ -283,22 +286,24 @@ class Forecast:
     def _blocks(self) -> list[Block]:
         arrivals = Arrivals(self._come, self._come.run_time)
         number = min(BLOCKS, self.futures)
-        return arrivals.sample(self.state.time, number, self._drawing(_OF_ARRIVALS))
+        return arrivals.sample(
+            self.state.time, number, np.random.default_rng([self.seed, _OF_ARRIVALS])
+        )
 
     @cached_property
     def _block_of(self) -> Ints:
         return np.arange(self.futures) % len(self._blocks)
 
-    @cached_property
-    def _own_runs(self) -> Ints:
-        """Run times of the jobs of the state in each future, (n_futures, n_jobs) [s]."""
-        state = self.state
-        return self._run_times.sample(
-            state.jobs, state.start, state.time, self.futures, self._drawing(_OF_RUNS)
-        )
+    def _runs(self, first: Workload | None = None) -> Ints:
+        """Return run times in each future, (n_futures, n_jobs) [s].
 
-    def _drawing(self, what: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, what])
+        They are of the jobs of the state, and behind them of others that are submitted now.
+        """
+        state, jobs = self.state, replace(self.state.jobs, initial=None)
+        none = np.full(0 if first is None else len(first), -1)
+        both = jobs if first is None else stacked([jobs, first])
+        start, seed = np.concatenate([state.start, none]), [self.seed, _OF_RUNS]
+        return self._run_times.sample(both, start, state.time, self.futures, seed)
 
     def _new_job(self, processors: int, requested: float | str, user: int | None) -> Workload:
         """Return a job that is submitted now, alone."""
@@ -322,16 +327,11 @@ class Forecast:
             first_submit_s=jobs.first_submit_s,
         )
 
-    def _new_starts(self, job: Workload) -> NDArray[np.float64]:
-        """Return when a job starts that is submitted now, (n_futures,) [s]."""
-        state = self.state
-        run = self._run_times.sample(
-            job, np.full(1, -1), state.time, self.futures, self._drawing(_OF_NEW)
-        )
-        made = Futures(state, self.scheduler, self._come, self._blocks, job)
-        runs = np.concatenate([self._own_runs, run], axis=1)
-        target = np.array([len(state.jobs)])
-        return _floats(made.starts(runs, self._block_of, target, self.threads))[:, 0]
+    def new_starts(self, jobs: Workload) -> NDArray[np.float64]:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
+        made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
+        target = np.array([made.n_own - 1])
+        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
 
     def _forecast(self, job: int, starts: NDArray[np.float64]) -> StartForecast:
         state = self.state
@@ -340,7 +340,7 @@ class Forecast:
 
 
 #: Streams of draws, beside the seed.
-_OF_RUNS, _OF_ARRIVALS, _OF_NEW = range(3)
+_OF_RUNS, _OF_ARRIVALS = range(2)
 
 
 def forecast(

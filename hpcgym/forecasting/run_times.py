@@ -11,6 +11,7 @@ tuned on the first halves of KTH-SP2 and SDSC-SP2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -125,11 +126,12 @@ class RunTimes:
         return Distribution(whole[order], cumulative / cumulative[-1])
 
     def sample(
-        self, jobs: Workload, start: Ints, time: int, number: int, rng: np.random.Generator
+        self, jobs: Workload, start: Ints, time: int, number: int, seed: Sequence[int]
     ) -> Ints:
         """Draw the run times of jobs in some futures, (number, n_jobs) int64 [s].
 
-        Jobs of one user, and more so those with one request, run long together.
+        Jobs of one user, and more so those with one request, run long together. With the same seed
+        further jobs, behind these, do not change what is drawn of these.
 
         Parameters
         ----------
@@ -142,15 +144,17 @@ class RunTimes:
         asked = [*zip(*(column.tolist() for column in columns), strict=True)]
         same = {key: k for k, key in enumerate(dict.fromkeys(asked))}
         of_user = {user: k for k, user in enumerate(users)}
-        own = rng.standard_normal((len(asked), number))
-        by_user = rng.standard_normal((len(users), number))
-        by_same = rng.standard_normal((len(same), number))
+        drawing = [np.random.default_rng([*seed, stream]) for stream in range(4)]
+        sizes = (len(asked), len(users), len(same))
+        own, by_user, by_same = (
+            rng.standard_normal((n, number)) for rng, n in zip(drawing, sizes, strict=False)
+        )
         z = np.sqrt(1 - SAME_RHO - USER_RHO) * own
         z += np.sqrt(USER_RHO) * by_user[[of_user[user] for user, *_ in asked]]
         z += np.sqrt(SAME_RHO) * by_same[[same[key] for key in asked]]
         # each future has one of equally likely parts of a job's distribution: its rank among all
         rank = z.argsort(axis=1).argsort(axis=1)
-        level = (rank + rng.random(rank.shape)) / number
+        level = (rank + drawing[-1].random(rank.shape)) / number
         drawn = np.empty((number, len(asked)), np.int64)
         for j, key in enumerate(asked):
             elapsed = time - int(start[j]) if start[j] >= 0 else 0

@@ -8,6 +8,7 @@ import pytest
 from commands import as_csv, as_json, in_words, run, succeed
 
 import hpcgym
+from hpcgym.forecasting.backtests import METHODS
 
 AT = 250_000
 
@@ -52,6 +53,21 @@ def test_a_job_that_is_not_there_yet(log: Path) -> None:
     for limit in ("4:00:00", "240", "4h"):
         (row,) = as_json(*asked, "-n", 16, "-t", limit, "--user", 3)
         assert row["p50_s"] == told.if_submitted(16, "4h", user=3).median
+
+
+def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
+    asked = ("when", "--backtest", log, "--moments", 4, "--futures", 4)
+    text = in_words(succeed(*asked).stdout)
+    assert "recent waits alone; the waits are those of the rules themselves" in text
+    rows = as_json(*asked, "--truth", "recorded")
+    assert [row["method"] for row in rows] == [*METHODS]
+    assert all(0 <= row["coverage_80"] <= 1 for row in rows)
+    for words, said in (
+        ("--at 5", "not with --backtest"),
+        ("--truth real", "unknown truth 'real'"),
+    ):
+        assert said in run(*asked, *words.split()).stderr
+    assert "give --log and --at, or --backtest" in run("when", "--at", 5).stderr
 
 
 @pytest.mark.parametrize(

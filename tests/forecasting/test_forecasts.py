@@ -245,7 +245,7 @@ def test_draws_have_their_distributions_and_are_alike_within_a_request() -> None
     past = ended(run_time=list(range(1, 101)) * 2, user_id=[1, 2] * 100)
     known, none = RunTimes(past), np.full(4, -1)
     asked = ended(run_time=[-1] * 4, user_id=[1, 1, 2, 3], requested_time=[100, 100, 100, 50])
-    drawn = known.sample(asked, none, 1000, 4000, np.random.default_rng(0))
+    drawn = known.sample(asked, none, 1000, 4000, [0])
     assert drawn.shape == (4000, 4)
     for j, user in enumerate(asked.user_id.tolist()):
         by = known.of(user, int(asked.requested_time[j]), 1, 1000)

@@ -197,16 +197,16 @@ def test_a_future_ends_with_the_last_start_in_question() -> None:
 
 
 def test_long_futures_end_at_a_signal() -> None:
-    jobs = hpcgym.load_workload("lublin:jobs=30000,processors=64,load=3")
+    jobs = hpcgym.load_workload("lublin:jobs=3000,processors=64,load=3")
     n = len(jobs) - 1
     waiting = jobs.with_columns(wait_time=[0] + n * [-1], run_time=[1] + n * [-1])
     state = hpcgym.snapshot(waiting, at=int(jobs.submit_time[-1]) + 1)
     none = np.zeros(0, np.int64)
     made = Futures(state, hpcgym.Scheduler(backfill="conservative"), jobs, [Block(none, none)])
-    run = np.tile(np.minimum(jobs.run_time, jobs.requested_time)[1:], (50, 1))
+    run = np.tile(np.minimum(jobs.run_time, jobs.requested_time)[1:], (400, 1))
     for threads in (1, 2):
         with stopped():
-            made.starts(run, np.zeros(50, np.int64), np.arange(n), threads)
+            made.starts(run, np.zeros(400, np.int64), np.arange(n), threads)
 
 
 # --- What is refused ------------------------------------------------------------------------------
