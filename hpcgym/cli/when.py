@@ -70,8 +70,8 @@ def when(
     source WORKLOAD : The log, as hpcgym simulate takes it, with recorded waits and run times.
     at TIME : What is known just before this time: in seconds of the log's clock, 84d or
         2024-03-05T08:00.
-    backtest WORKLOAD : In place of --log: say how good forecasts would have been at many
-        submissions of this log, beside requested times, medians and recent waits alone.
+    backtest WORKLOAD : Say how good forecasts would have been at many submissions of this log, in
+        place of --log: beside requested times, medians and recent waits alone.
 
     Scheduler
     ---------
@@ -86,10 +86,10 @@ def when(
     limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes), or 4h.
     user N : Whose job this is, by the log's number of users: what they have used, their limits and
         how long their jobs run count. [default: nobody known]
-    moments N : With --backtest: how many submissions are tried in each half of the log; those of
-        the first recalibrate those of the second.
-    truth simulated|recorded : With --backtest: the waits are those of the rules, or those that the
-        log recorded, whose rules are then only supposed.
+    moments N : How many submissions --backtest tries in each half of the log; those of the first
+        recalibrate those of the second.
+    truth simulated|recorded : Whether the waits of --backtest are those of the rules, or those that
+        the log recorded, whose rules are then only supposed.
     futures N : How many futures are simulated.
     seed N : Of all draws: the same seed says the same.
 
@@ -101,7 +101,7 @@ def when(
     Examples
     --------
     hpcgym when --log KTH-SP2 --at 84d --scheduler easy
-    hpcgym when 4034 --log KTH-SP2 --at 84d --by 18:00
+    hpcgym when 5555 --log KTH-SP2 --at 84d --by 18:00
     hpcgym when --log KTH-SP2 --at 84d -n 64 -t 4:00:00 --by 12h
     hpcgym when --backtest KTH-SP2 --scheduler easy --moments 500
     hpcgym when --log jobs.txt --at 2024-03-05T08:00 --cluster slurm.conf --scheduler slurm.conf

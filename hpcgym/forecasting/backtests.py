@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -16,7 +16,7 @@ from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.run_times import RunTimes
 from hpcgym.forecasting.scores import LEVELS, places, recalibrated, scores
 from hpcgym.forecasting.state import state_of_log
-from hpcgym.progress import silence
+from hpcgym.progress import Progress, silent
 from hpcgym.simulation.run import simulate
 from hpcgym.units import HOUR_S
 from hpcgym.workload.columns import Ints
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 #: Method -> what it says of a wait.
 METHODS = {
-    "futures": "quantiles of futures, at levels recalibrated by the moments of the first half",
+    "futures": "quantiles of futures, at levels recalibrated by forecasts whose jobs had started",
     "futures, raw": "quantiles of futures",
     "requested": "a future in which all run as long as requested, and none come: a point",
     "median": "one in which all run for the medians of their distributions, and none come: a point",
@@ -45,6 +45,7 @@ METHODS = {
 #: The waits that the log has: those of the rules, in a simulation, or those that it recorded.
 TRUTHS = ("simulated", "recorded")
 _RECENT, _ENOUGH = 100, 30
+_NEWER = 3  # weight of a scored forecast in recalibration; one of the first half has 1
 _WIDTHS, _LIMITS = (2, 5, 17, 65), (HOUR_S, 4 * HOUR_S, 12 * HOUR_S)
 _NO_BLOCK = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -76,14 +77,14 @@ def backtest(
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     processors: int | None = None,
     threads: int | None = None,
-    progress: Callable[[int, int], None] = silence,
+    progress: Progress = silent,
     **rules: Unpack[Rules],
 ) -> pd.DataFrame:
     """Return how good forecasts of starts would have been, beside what is usual.
 
     At the submission of jobs that do not start at once, drawn from the second half of the log, each
     method says when the job starts, knowing nothing of what came later. Others, drawn from the
-    first half, are what futures are recalibrated by.
+    first half, are what futures are recalibrated by at first; later also those that were scored.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def backtest(
     seed : of the moments, and of all draws.
     truth : "simulated": the waits are those of the rules. "recorded": those of the log, whose rules
         are then only supposed.
-    progress : called with how many of how many moments are done.
+    progress : shows how much is done, such as :func:`hpcgym.progress.counting`.
 
     Returns
     -------
@@ -127,12 +128,12 @@ def backtest(
         for rows in (early, late)
     )
     run_times = RunTimes(known)
-    total, said = len(first) + len(second), []
-    for row in np.concatenate([first, second]).tolist():
-        said.append(_moment(known, row, chosen, machine, run_times, futures, seed, threads))
-        progress(len(said), total)
-    table = _table(known, said[: len(first)], said[len(first) :], drawing)
-    return pd.DataFrame(table)
+    rows, said = np.concatenate([first, second]).tolist(), []
+    with progress("forecasting", len(rows)) as tell:
+        for row in rows:
+            tell(f"job {known.job_number[row]}")
+            said.append(_moment(known, row, chosen, machine, run_times, futures, seed, threads))
+    return pd.DataFrame(_table(known, said, len(first), drawing))
 
 
 def _moment(
@@ -177,20 +178,23 @@ def _moment(
 
 
 def _table(
-    log: Workload, first: list[Moment], second: list[Moment], rng: np.random.Generator
+    log: Workload, moments: list[Moment], n_first: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Return the scores of each method on the moments of the second half."""
+    """Return the scores of each method on the moments behind the first ones.
 
-    def waits_of(moments: list[Moment]) -> Floats:
-        return log.wait_time[[moment.row for moment in moments]].astype(np.float64)
-
-    def samples_of(moments: list[Moment]) -> Floats:
-        return np.array([moment.samples for moment in moments]).reshape(len(moments), -1)
-
-    samples, wait = samples_of(second), waits_of(second)
-    levels = recalibrated(places(samples_of(first), waits_of(first), rng))
+    Futures are recalibrated by the forecasts whose jobs had started by each moment.
+    """
+    rows = np.array([moment.row for moment in moments])
+    samples, wait = np.array([moment.samples for moment in moments]), log.wait_time[rows] * 1.0
+    place, began = places(samples, wait, rng), log.submit_time[rows] + wait
+    weight = np.where(np.arange(len(rows)) < n_first, 1, _NEWER)
+    second, samples, wait = moments[n_first:], samples[n_first:], wait[n_first:]
+    fitted = []
+    for moment, own in zip(second, samples, strict=True):
+        known = np.repeat(place, weight * (began < log.submit_time[moment.row]))
+        fitted.append(np.quantile(own, recalibrated(known), method="median_unbiased"))
     said = {
-        "futures": np.quantile(samples, levels, axis=1, method="median_unbiased").T,
+        "futures": np.array(fitted),
         "futures, raw": np.quantile(samples, LEVELS, axis=1, method="median_unbiased").T,
         "requested": _points([moment.requested for moment in second]),
         "median": _points([moment.median for moment in second]),
