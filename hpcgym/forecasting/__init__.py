@@ -7,6 +7,6 @@ jobs may come, ``futures`` simulates what follows, many times in one call of the
 
 from hpcgym.forecasting.backtests import backtest
 from hpcgym.forecasting.forecasts import Forecast, StartForecast, forecast
-from hpcgym.forecasting.state import State, snapshot
+from hpcgym.forecasting.state import MachineState, snapshot
 
-__all__ = ["Forecast", "StartForecast", "State", "backtest", "forecast", "snapshot"]
+__all__ = ["Forecast", "MachineState", "StartForecast", "backtest", "forecast", "snapshot"]

@@ -18,7 +18,7 @@ from hpcgym.forecasting.scores import LEVELS, places, recalibrated, scores
 from hpcgym.forecasting.state import state_of_log
 from hpcgym.progress import Progress, silent
 from hpcgym.simulation.run import simulate
-from hpcgym.units import HOUR_S
+from hpcgym.units import HOUR_S, MINUTE_S
 from hpcgym.workload.columns import Ints
 from hpcgym.workload.extracts import stacked
 from hpcgym.workload.load import jobs_and_machine
@@ -50,7 +50,7 @@ _WIDTHS, _LIMITS = (2, 5, 17, 65), (HOUR_S, 4 * HOUR_S, 12 * HOUR_S)
 _NO_BLOCK = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-class Moment(NamedTuple):
+class AtSubmission(NamedTuple):
     """What was said at the submission of a job.
 
     Attributes
@@ -92,8 +92,8 @@ def backtest(
     moments : submissions, in each half.
     futures, threads : as of :func:`hpcgym.forecast`.
     seed : of the moments, and of all draws.
-    truth : "simulated": the waits are those of the rules. "recorded": those of the log, whose rules
-        are then only supposed.
+    truth : "simulated": the waits are those of the rules. "recorded": those of the log, of more
+        than a minute; its rules are then only supposed.
     progress : shows how much is done, such as :func:`hpcgym.progress.counting`.
 
     Returns
@@ -115,7 +115,8 @@ def backtest(
     known = jobs
     if truth == "simulated":
         known = simulate(jobs, chosen, cluster=machine).as_workload()
-    waits = np.flatnonzero(known.wait_time > 0)
+    # many logs tell waits in whole minutes
+    waits = np.flatnonzero(known.wait_time > (0 if truth == "simulated" else MINUTE_S))
     half = known.row_at(0.5)
     early, late = waits[(waits >= len(known) // 10) & (waits < half)], waits[waits >= half]
     if not len(late):
@@ -132,11 +133,13 @@ def backtest(
     with progress("forecasting", len(rows)) as tell:
         for row in rows:
             tell(f"job {known.job_number[row]}")
-            said.append(_moment(known, row, chosen, machine, run_times, futures, seed, threads))
+            said.append(
+                _at_submission(known, row, chosen, machine, run_times, futures, seed, threads)
+            )
     return pd.DataFrame(_table(known, said, len(first), drawing))
 
 
-def _moment(
+def _at_submission(
     log: Workload,
     row: int,
     scheduler: Scheduler,
@@ -145,7 +148,7 @@ def _moment(
     number: int,
     seed: int,
     threads: int | None,
-) -> Moment:
+) -> AtSubmission:
     """Return what is said at the submission of a job, by what was known then."""
     time = int(log.submit_time[row])
     state = state_of_log(log, time, cluster)
@@ -174,11 +177,11 @@ def _moment(
     alone = Futures(state, scheduler, log.take(slice(0)), [_NO_BLOCK], new)
     starts = alone.starts(points, np.zeros(2, np.int64), np.array([alone.n_own - 1]), 1)[:, 0]
     requested, median = np.where(starts < 0, np.inf, starts - time).tolist()
-    return Moment(row, samples, requested, median)
+    return AtSubmission(row, samples, requested, median)
 
 
 def _table(
-    log: Workload, moments: list[Moment], n_first: int, rng: np.random.Generator
+    log: Workload, moments: list[AtSubmission], n_first: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Return the scores of each method on the moments behind the first ones.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from hpcgym.forecasting.state import State
+    from hpcgym.forecasting.state import MachineState
     from hpcgym.scheduler.rules import Rules, Scheduler
 
 #: Blocks of jobs to come that the futures of a forecast share.
@@ -124,7 +124,7 @@ class Forecast:
     learned : the distributions of run times; None: those of ``past``.
     """
 
-    state: State
+    state: MachineState
     scheduler: Scheduler
     past: Workload
     futures: int = 64
@@ -166,7 +166,7 @@ class Forecast:
         ------
         WorkloadError : no such job waits.
         """
-        rows = self._waiting
+        rows = self.targets
         numbers = self.state.jobs.job_number[rows]
         found = np.flatnonzero(numbers == job)
         if not len(found):
@@ -255,14 +255,24 @@ class Forecast:
     @cached_property
     def starts(self) -> NDArray[np.float64]:
         """When the waiting jobs start in each future, (n_futures, n_waiting) [s]; inf: never."""
-        if not len(self._waiting):
-            return np.zeros((self.futures, 0))
-        made = Futures(self.state, self.scheduler, self._come, self._blocks)
-        return _floats(made.starts(self._runs(), self._block_of, self._waiting, self.threads))
+        return self.starts_of(self.targets) if len(self.targets) else np.zeros((self.futures, 0))
 
     @cached_property
-    def _waiting(self) -> Ints:
+    def targets(self) -> Ints:
+        """The rows of the state's jobs that wait, (n_waiting,)."""
         return np.flatnonzero(~self.state.running)
+
+    def starts_of(self, rows: Ints) -> NDArray[np.float64]:
+        """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
+        return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
+
+    @cached_property
+    def _made(self) -> Futures:
+        return Futures(self.state, self.scheduler, self._come, self._blocks)
+
+    @cached_property
+    def _own_runs(self) -> Ints:
+        return self._runs()
 
     @cached_property
     def _run_times(self) -> RunTimes:
@@ -344,7 +354,7 @@ _OF_RUNS, _OF_ARRIVALS = range(2)
 
 
 def forecast(
-    state: State,
+    state: MachineState,
     scheduler: str | Scheduler = "easy",
     *,
     past: Workload | str | os.PathLike[str] | pd.DataFrame | None = None,
@@ -402,7 +412,7 @@ def forecast(
     return Forecast(state, chosen, _known_past(state, past), futures, seed, threads)
 
 
-def _known_past(state: State, past: Any) -> Workload:
+def _known_past(state: MachineState, past: Any) -> Workload:
     """Return the jobs to learn from: those that had ended."""
     if past is None:
         return state.past

@@ -28,7 +28,7 @@ from hpcgym.workload.extracts import stacked
 from hpcgym.workload.model import Initial, Workload
 
 if TYPE_CHECKING:
-    from hpcgym.forecasting.state import State
+    from hpcgym.forecasting.state import MachineState
     from hpcgym.scheduler.rules import Scheduler
 
 
@@ -60,7 +60,7 @@ class Futures:
 
     def __init__(
         self,
-        state: State,
+        state: MachineState,
         scheduler: Scheduler,
         come: Workload,
         blocks: Sequence[Block],

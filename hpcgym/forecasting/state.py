@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class MachineState:
     """What is known of a machine just before a time: events of that second are still to come.
 
     It has nothing that nobody can know then: no run times of jobs that have not ended, no starts of
@@ -52,7 +52,7 @@ class State:
     def __repr__(self) -> str:
         running = int(self.running.sum())
         return (
-            f"State({self.jobs.name}: {running:,} jobs run on {self.cluster.processors:,}"
+            f"MachineState({self.jobs.name}: {running:,} jobs run on {self.cluster.processors:,}"
             f" processors, {len(self.jobs) - running:,} wait, {len(self.past):,} have ended)"
         )
 
@@ -88,7 +88,7 @@ def snapshot(
     *,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     processors: int | None = None,
-) -> State:
+) -> MachineState:
     """Return what was known of a machine at a time, by a log or by a simulation.
 
     Parameters
@@ -114,7 +114,7 @@ def snapshot(
     >>> import hpcgym
     >>> result = hpcgym.simulate("lublin:jobs=500,processors=64,load=1.1,seed=0", "easy")
     >>> hpcgym.snapshot(result, at="2d")  # doctest: +ELLIPSIS
-    State(lublin... at 172800 s: ... jobs run on 64 processors, ... wait, ... have ended)
+    MachineState(lublin... at 172800 s: ... jobs run on 64 processors, ... wait, ... have ended)
     """
     if isinstance(source, Result):
         if cluster is not None or processors is not None:
@@ -124,13 +124,13 @@ def snapshot(
     return state_of_log(jobs, time_of(at, jobs), machine)
 
 
-def snapshots(result: Result, times: Sequence[int]) -> Iterator[State]:
+def snapshots(result: Result, times: Sequence[int]) -> Iterator[MachineState]:
     """Yield the state of a simulation at some rising times [s], from one simulation."""
     for part in continuations(result, [(time, time) for time in times]):
-        yield State(_unknown(part), result.cluster)
+        yield MachineState(_unknown(part), result.cluster)
 
 
-def state_of_log(jobs: Workload, time: int, cluster: Cluster) -> State:
+def state_of_log(jobs: Workload, time: int, cluster: Cluster) -> MachineState:
     """Return the state at a time [s] of a log, whose jobs may not have started or ended yet.
 
     Raises
@@ -144,7 +144,7 @@ def state_of_log(jobs: Workload, time: int, cluster: Cluster) -> State:
     beyond = (requested > 0) & (elapsed > requested)
     if beyond.any():
         part = part.with_columns(requested_time=np.where(beyond, elapsed + 1, requested))
-    return State(_unknown(part), cluster)
+    return MachineState(_unknown(part), cluster)
 
 
 def _unknown(part: Workload) -> Workload:

@@ -10,7 +10,7 @@ from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import Cluster
-from hpcgym.forecasting.backtests import METHODS, Moment, _moment, _recent
+from hpcgym.forecasting.backtests import METHODS, AtSubmission, _at_submission, _recent
 from hpcgym.forecasting.run_times import RunTimes
 from hpcgym.forecasting.scores import LEVELS, crps, places, recalibrated, scores
 from hpcgym.workload.model import Workload
@@ -55,8 +55,8 @@ def test_moments_do_not_see_the_future() -> None:
 
 def said(log: Workload, row: int) -> list[object]:
     rules, machine = hpcgym.Scheduler(), Cluster(64)
-    moment = _moment(log, row, rules, machine, RunTimes(log), 8, 0, None)
-    assert isinstance(moment, Moment)
+    moment = _at_submission(log, row, rules, machine, RunTimes(log), 8, 0, None)
+    assert isinstance(moment, AtSubmission)
     (recent,) = _recent(log, [row])
     return [moment.samples.tolist(), moment.requested, moment.median, recent.tolist()]
 

@@ -122,7 +122,9 @@ def test_a_live_log_has_jobs_that_have_not_ended_or_started() -> None:
     assert set(state.jobs.run_time.tolist()) == {-1}
     assert state.jobs.wait_time.tolist() == [5, 20, -1, -1, -1]
     assert state.past.job_number.tolist() == [1]
-    assert repr(state) == ("State(live at 100 s: 2 jobs run on 4 processors, 3 wait, 1 have ended)")
+    assert repr(state) == (
+        "MachineState(live at 100 s: 2 jobs run on 4 processors, 3 wait, 1 have ended)"
+    )
     starts = hpcgym.forecast(state, "easy", futures=5).of(4)
     assert (starts.starts >= 101).all()
 

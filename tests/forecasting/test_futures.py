@@ -14,7 +14,7 @@ from hpcgym._engine import Model, futures
 from hpcgym.errors import HpcgymError
 from hpcgym.forecasting.arrivals import Block
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.state import State, snapshots
+from hpcgym.forecasting.state import MachineState, snapshots
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.restricted import within_quotas
@@ -85,7 +85,7 @@ def moments(result: Result, number: int = 4) -> list[int]:
     return [time for time in times if time > 0]
 
 
-def true_starts(state: State, result: Result, scheduler: Any) -> tuple[Any, Any]:
+def true_starts(state: MachineState, result: Result, scheduler: Any) -> tuple[Any, Any]:
     """When jobs that wait start, with the run times and arrivals that there were; and did."""
     jobs, time = result.workload, state.time
     known = np.flatnonzero(np.isin(jobs.job_number, state.jobs.job_number))
@@ -148,7 +148,7 @@ def test_each_future_has_its_own_run_times_and_arrivals() -> None:
         assert made.starts(run, chosen, waiting, threads=threads).tolist() == starts.tolist()
 
 
-def one_future(state: State, run: Any, block: Block) -> Workload:
+def one_future(state: MachineState, run: Any, block: Block) -> Workload:
     """The same future as an extract."""
     from dataclasses import replace
 
