@@ -462,7 +462,7 @@ def futures(given: argparse.Namespace) -> Figures:
         seconds, waiting = dict.fromkeys(("one job", "the queue", "all of it"), 0.0), 0
         for state in snapshots(result, times):
             ask = partial(hpcgym.forecast, state, result.scheduler, futures=FUTURES, threads=1)
-            seconds["all of it"] += spent(lambda ask=ask: ask().table(), 1)
+            seconds["all of it"] += spent(ask().table, 1)
             forecast = ask()
             targets = forecast.targets
             for what, jobs_of in (("one job", targets[-1:]), ("the queue", targets)):

@@ -19,6 +19,7 @@ from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.run_times import RunTimes
 from hpcgym.names import CORE
+from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
 from hpcgym.workload.columns import MISSING, Ints
 from hpcgym.workload.extracts import joined, stacked
@@ -282,7 +283,10 @@ class Forecast:
     def _came(self) -> Workload:
         """The jobs of whom blocks are made; those that have not ended have the run time -1."""
         first = int(self.past.submit_time.searchsorted(self.state.time - LOOKS_BACK_S))
-        return joined(self.past.take(slice(first, None)), replace(self.state.jobs, initial=None))
+        past = self.past.take(slice(first, None))
+        if len(past) and self.scheduler.quota:  # which may not have held then
+            past = within_quotas(past, self.scheduler.quota)
+        return joined(past, replace(self.state.jobs, initial=None))
 
     @cached_property
     def _come(self) -> Workload:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Model, futures
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.forecasting.arrivals import Block
 from hpcgym.processors import threads_here
 from hpcgym.scheduler.capabilities import check
@@ -88,6 +88,7 @@ class Futures:
         initial = Initial(state.time, start, state.past)
         whole = replace(whole, name=state.jobs.name, initial=initial)
         part = _with(state.jobs, run_time=state.jobs.requested_time)
+        self._name = state.jobs.name
         self._model, self._beginning = _told(whole, part, state.cluster, scheduler)
 
     def starts(
@@ -106,19 +107,27 @@ class Futures:
         targets : (n_targets,) rows of the state, or behind these of ``first``.
         threads : how many work on it, by default one for each processor that this process may use.
             Nothing depends on it.
+
+        Raises
+        ------
+        WorkloadError : a job that is said to run has ended by these rules, or finds no room on the
+            nodes beside those that started before it.
         """
         number = self._number[block]
         spend(int(number.sum()))
         most = threads_here()
-        found: Ints = futures(
-            self._model,
-            np.ascontiguousarray(run_times, np.int64),
-            self._first[block],
-            number,
-            np.ascontiguousarray(targets, np.int64),
-            min(most if threads is None else threads, most, max(len(block), 1)),
-            **self._beginning,
-        )
+        try:
+            found: Ints = futures(
+                self._model,
+                np.ascontiguousarray(run_times, np.int64),
+                self._first[block],
+                number,
+                np.ascontiguousarray(targets, np.int64),
+                min(most if threads is None else threads, most, max(len(block), 1)),
+                **self._beginning,
+            )
+        except ValueError as error:
+            raise WorkloadError(f"{self._name}: {error}") from None
         return found
 
 

@@ -85,7 +85,7 @@ struct Futures {
         jobs_[index(j)].run = of_.run_times[index(m * of_.n_own + j)];
       const auto simulation = make_simulation(std::shared_ptr<Model>(block_, &block_->model));
       if (simulation->begin(of_.beginning) >= 0)
-        throw std::invalid_argument("futures: a job that runs has ended, or finds no room");
+        throw std::invalid_argument("futures: a job that runs has ended by these rules, or finds no room on the nodes");
       simulation->run_until_started(of_.targets, starts);
       if (simulation->asked() != Asked::nothing)
         throw std::invalid_argument("futures: something is asked for that nobody answers there");

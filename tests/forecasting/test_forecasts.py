@@ -293,6 +293,8 @@ def test_blocks_have_the_load_of_late() -> None:
 
 STATE = hpcgym.snapshot(EASY, busy(EASY))
 FORECAST = hpcgym.forecast(STATE, "easy", futures=2)
+#: A job has run longer than the last two of its user.
+LONGER = hpcgym.snapshot(ended(submit_time=[0, 20, 40], run_time=[10, 10, -1]), 99)
 RUNNING = int(STATE.jobs.job_number[STATE.running][0])
 
 test_mistakes = mistakes_of(globals())

@@ -123,6 +123,50 @@ def test_what_happened_is_a_future_on_nodes(name: str, rules: dict[str, Any]) ->
     assert n > 10
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"quota": "user:submitted=12"},
+        {"quota": "user:processor-minutes=20000"},
+        {"quota": "user:jobs=3+submitted=20", "policy": "saf"},
+        {"maintenance": "100000/2000000:processors=16"},
+        {"preemption": "queue:batch>interactive"},
+        {"preemption": "queue:batch>interactive,suspend"},
+        {"estimate": "user-ratio", "policy": "4*log(wait+720)-log(max(requested,1))"},
+    ],
+    ids=str,
+)
+def test_futures_of_a_log_are_what_its_extract_is_simulated_as(rules: dict[str, Any]) -> None:
+    """Also by rules that are not continued; a job that is stopped has its first start."""
+    queue = np.arange(len(LOG)) % 2
+    log = hpcgym.simulate(LOG.with_columns(queue=queue), "easy").as_workload()
+    jobs = within_quotas(log, rules["quota"]) if "quota" in rules else log
+    waits, n = np.flatnonzero(jobs.wait_time > 600), 0
+    for share in (0.3, 0.6, 0.9):
+        row = waits[int(share * len(waits))]
+        time = int(jobs.submit_time[row] + jobs.wait_time[row]) - 1
+        part, state = jobs.extract(time), hpcgym.snapshot(jobs, time)
+        result = hpcgym.simulate(part, "easy", **rules)
+        came = result.workload.job_number.tolist()
+        come = np.flatnonzero(jobs.submit_time >= time)
+        made = Futures(state, result.scheduler, jobs, [Block(come, jobs.submit_time[come])])
+        known, waiting = (
+            np.isin(jobs.job_number, state.jobs.job_number),
+            np.flatnonzero(~state.running),
+        )
+        run = np.minimum(jobs.run_time, jobs.requested_time)[known]
+        starts = made.starts(run[np.newaxis], np.zeros(1, np.int64), waiting)[0].tolist()
+        stopped_once = (
+            set() if result.lost is None else set(np.flatnonzero(result.restarts).tolist())
+        )
+        rows = [came.index(number) for number in state.jobs.job_number[waiting].tolist()]
+        was = [int(result.start[row]) for row in rows]
+        for row, found, start in zip(rows, starts, was, strict=True):
+            assert found < start if row in stopped_once else found == start
+        n += len(rows)
+    assert n > 15
+
+
 def test_each_future_has_its_own_run_times_and_arrivals() -> None:
     """As ``simulate`` makes the schedule of each: on any number of threads."""
     result = hpcgym.simulate(LOG, "saf")
