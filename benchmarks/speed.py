@@ -40,6 +40,7 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.envs import IDS
 from hpcgym.files.writing import json_text
+from hpcgym.forecasting.state import snapshots
 from hpcgym.processors import threads_here
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study import open_executor
@@ -433,13 +434,60 @@ def deciding(jobs: hpcgym.Workload, number: int, steps: int) -> tuple[Callable[[
     return run_all, envs
 
 
+# --- Futures --------------------------------------------------------------------------------------
+
+#: Moments at which jobs wait, at most, and futures at each.
+MOMENTS, FUTURES = 40, 64
+
+
+def spent(call: Callable[[], object], repeat: int) -> float:
+    """Return the least processor time of a call [s]."""
+    times = []
+    for _ in range(repeat):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def futures(given: argparse.Namespace) -> Figures:
+    """Forecast the start of a job, and of the whole queue, by one thread's processor time."""
+    jobs = hpcgym.load_workload(given.workload or of_size_of_kth(), given.clean)
+    rows = []
+    for name in ("easy", "saf", "conservative", "slurm", "aged"):
+        scheduler, rules = SCHEDULERS.get(name, (name, {}))
+        result = hpcgym.simulate(jobs, scheduler, **rules)
+        waits = np.flatnonzero(result.wait > 0)
+        late = waits[waits > len(jobs) // 2]
+        number = min(MOMENTS, len(late))
+        chosen = np.random.default_rng(0).choice(late, number, replace=False)
+        times = np.unique(result.workload.submit_time[chosen] + 1).tolist()
+        seconds, waiting = dict.fromkeys(("one job", "the queue", "all of it"), 0.0), 0
+        for state in snapshots(result, times):
+            ask = partial(hpcgym.forecast, state, result.scheduler, futures=FUTURES, threads=1)
+            seconds["all of it"] += spent(ask().table, 1)
+            forecast = ask()
+            targets = forecast.targets
+            for what, jobs_of in (("one job", targets[-1:]), ("the queue", targets)):
+                forecast.starts_of(jobs_of)
+                seconds[what] += spent(partial(forecast.starts_of, jobs_of), given.repeat)
+            waiting += len(targets)
+        row = {"scheduler": name, "jobs that wait": waiting / len(times)}
+        for what in ("one job", "the queue"):
+            row[f"us a future of {what}"] = 1e6 * seconds[what] / len(times) / FUTURES
+        row["ms a forecast, with all that is prepared"] = 1e3 * seconds["all of it"] / len(times)
+        rows.append(row)
+    return Figures(f"{jobs.name}: {FUTURES} futures at each of {MOMENTS} moments", rows)
+
+
 # --- The command line -----------------------------------------------------------------------------
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     section.__name__: section
     for section in (
         *(schedulers, start, calls, jobs, load, estimates, threads, executors, single, vector),
-        *(defaults, *speed_of_machines.SECTIONS, speed_of_dumps.dumps, speed_of_peers.peers),
+        *(defaults, futures),
+        *(*speed_of_machines.SECTIONS, speed_of_dumps.dumps, speed_of_peers.peers),
     )
 }
 

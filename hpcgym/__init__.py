@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from hpcgym.errors import WorkloadError as WorkloadError
     from hpcgym.explanation.explain import explain as explain
     from hpcgym.explore import show as show
+    from hpcgym.forecasting import backtest as backtest
+    from hpcgym.forecasting import forecast as forecast
+    from hpcgym.forecasting import snapshot as snapshot
     from hpcgym.machine.pool import Cluster as Cluster
     from hpcgym.machine.speedups import Heatmap as Heatmap
     from hpcgym.machine.speedups import generate_speedups as generate_speedups
@@ -54,6 +57,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "errors": ["HpcgymError", "WorkloadError"],
         "explanation": ["explain"],
         "explore": ["show"],
+        "forecasting": ["backtest", "forecast", "snapshot"],
         "machine.pool": ["Cluster"],
         "machine.speedups": ["Heatmap", "generate_speedups", "read_speedups"],
         "schedule.result": ["Result", "recorded"],

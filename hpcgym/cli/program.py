@@ -31,6 +31,7 @@ COMMANDS = {
         "compare": ("simulate", "Several schedulers, the best of each metric marked."),
         "explain": ("explore", "Why a job waited, or what all jobs waited for."),
         "explore": ("explore", "Look into a schedule in the browser, down to each job."),
+        "when": ("when", "When jobs start that wait, or that you may submit: with what chance."),
         "tune": ("tune", "Search for the scheduler that serves your log best."),
         "sweep": ("sweep", "Many simulations, on one core or on a cluster."),
     },

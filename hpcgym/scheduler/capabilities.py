@@ -29,6 +29,7 @@ PLACES = {
     "batches": "a batch",
     "batches on nodes": "a batch on nodes",
     "look-ahead": "look-ahead",
+    "forecasts": "forecasts of starts",
 }
 #: What one may ask for, in words.
 FEATURES = {
@@ -139,7 +140,11 @@ NOT_BUILT = {
     "dispatch time | whole nodes": (
         "while it computes, limits and switched nodes may come to allow other jobs"
     ),
+    "dispatcher, function, predictor | forecasts": (
+        "no Python runs inside, for it would run in each of many futures"
+    ),
     # machines
+    "whole nodes | forecasts": "futures begin with running jobs on a pool, or on nodes they share",
     "maintenance | whole nodes": "nothing says what closed nodes draw, or whether they are off",
     "whole nodes | shared nodes": (
         "powers are of nodes with one job each, and nodes that jobs share stay on"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.runs import Allocation, cells_held
+from hpcgym.scheduler.estimates.learning import BY_REGRESSION, FROM_OUTSIDE, N_SEEN
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.extracts import interval, joined, named, nothing_there
 from hpcgym.workload.model import Initial
-from hpcgym.workload.ongoing import Ongoing
+from hpcgym.workload.ongoing import Ongoing, Predictions
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -49,28 +52,42 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     Raises
     ------
     HpcgymError : a schedule that cannot be repeated up to ``start``: with speedups, limits,
-        shutdown of processors, a dispatcher or an environment, preemption, nodes that fail, or
-        learned run times.
+        shutdown of processors, a dispatcher or an environment, preemption, or nodes that fail.
     WorkloadError : times that are no whole seconds, in the wrong order, or before the beginning of
         the simulation of an extract; no job in the extract.
     """
     begin, last = interval(start, end)
+    part = next(continuations(result, [(begin, last)]))
+    if not len(part):
+        raise nothing_there(result.workload, begin, last)
+    return part
+
+
+def continuations(result: Result, times: Sequence[tuple[int, int]]) -> Iterator[Workload]:
+    """Yield :func:`continued` of some intervals from one simulation; some may have no jobs.
+
+    ``times``: when each begins, rising, and before when its jobs are submitted [s].
+    """
     _check(result)
-    workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
-    if workload.initial is not None and begin <= workload.initial.begin:
-        raise WorkloadError(f"start must be after {workload.initial.begin} s, where result begins")
+    first = result.workload.initial
     simulation = again(result)
-    simulation.drive(begin - 1)
+    for begin, last in times:
+        if first is not None and begin <= first.begin:
+            raise WorkloadError(f"start must be after {first.begin} s, where result begins")
+        simulation.drive(begin - 1)
+        yield _part(result, simulation, begin, last)
+
+
+def _part(result: Result, simulation: Simulation, begin: int, last: int) -> Workload:
+    """Return the jobs that run, wait, or come before ``last`` [s], where a simulation stands."""
+    workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
     known = simulation.schedule()
     started = known["start"]
     submit, begun = workload.submit_time, started >= 0
     if not np.array_equal(started[begun], result.start[begun]):
         raise HpcgymError("result: another schedule than that of its scheduler")
     runs = begun & (started + known["run"] >= begin)
-    kept = runs | (~begun & (submit < last))
-    if not kept.any():
-        raise nothing_there(workload, begin, last)
-    before = submit < begin
+    kept, before = runs | (~begun & (submit < last)), submit < begin
     planned, cells = simulation.native.reserved(), result.allocation
     reserved, held = None, runs
     if "reserved" in planned:  # of jobs that wait
@@ -87,6 +104,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
         reserved=reserved,
         cells=None if cells is None else cells_held(cells, held),
         looks=_looks(simulation),
+        predictions=_predictions(simulation, known, runs, before & ~begun),
     )
     bare = replace(workload, initial=None, cleaning={})
     past = bare.with_columns(wait_time=result.wait, run_time=result.run_time).take(begun & ~runs)
@@ -111,8 +129,6 @@ def _check(result: Result) -> None:
         "nodes that fail, whose lost runs an extract does not tell,": result.lost is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
         "quotas of submitted jobs": result.scheduler.moves_submissions,
-        "run times that are learned": result.scheduler.asks_for_predictions
-        or result.learned is not None,
     }
     for what, present in why.items():
         if present:
@@ -129,6 +145,30 @@ def again(result: Result) -> Simulation:
     """
     workload, scheduler = result.workload, result.scheduler
     return new_simulation(workload, scheduler, place_of(workload, scheduler, result.cluster))
+
+
+def _predictions(
+    simulation: Simulation,
+    known: Mapping[str, NDArray[np.int64]],
+    runs: NDArray[np.bool_],
+    waits: NDArray[np.bool_],
+) -> Predictions | None:
+    """Return what has been learned, and is said of jobs; None if nothing is learned."""
+    learning, native = simulation.learning, simulation.native
+    if learning is None:
+        return None
+    n, view = len(runs), native.view()
+    expected = np.full(n, -1)
+    expected[view["running"]] = view["running_end"]
+    seen = np.zeros((n, 0))
+    if np.isin(learning.estimators.kinds, (FROM_OUTSIDE, BY_REGRESSION)).any():
+        seen = np.zeros((n, N_SEEN))
+        for job in np.flatnonzero(runs | waits).tolist():
+            seen[job] = native.features(job)
+    none = np.zeros(n, np.int64)
+    return Predictions(
+        simulation.learned(), known.get("ordered_by", none), expected, known["corrections"], seen
+    )
 
 
 def _looks(simulation: Simulation) -> tuple[int, ...] | None:

@@ -230,7 +230,9 @@ def new_simulation(
         logs_ends=counts or place.name != "pool" or scheduler.restricts,
     )
     if asks:
-        before = warm_start.learned_before(workload, scheduler) if learned is None else learned
+        before = learned
+        if learned is None:
+            before = warm_start.learned_before(workload, scheduler, place.cluster)
         learning = warm_start.Learning(workload, scheduler, engine_input, before)
     cluster, ticks = place.cluster, place.units.ticks
     return Simulation(

@@ -299,6 +299,15 @@ class Beginning(NamedTuple):
             having = np.concatenate([having, np.setdiff1d(np.arange(self.number), having)])
         if on_nodes and self.cells is not None:
             arguments |= self.cells.take(having)._asdict()
+        said = None if ongoing is None else ongoing.predictions
+        if said is not None:
+            if said.seen.shape[1]:
+                arguments["seen"] = said.seen[: self.number].reshape(-1)
+            arguments |= {
+                "ordered_by": said.ordered_by[: self.number],
+                "expected": said.expected[self.running],
+                "corrections": said.corrections[self.running],
+            }
         return arguments
 
 
@@ -328,6 +337,8 @@ def beginning_of(
         average = np.minimum(past.sum(axis=1) // past.shape[1], requested)
         known = np.full(number, -1) if ongoing is None else ongoing.predicted[:number]
         predicted = np.where(known < 0, np.where(past[:, 0] < 0, requested, average), known)
+    elif ongoing is not None and ongoing.predictions is not None:
+        predicted = ongoing.predicted
     promised = np.full(number, -1) if ongoing is None else ongoing.promised[:number]
     due, start = _due(workload.submit_time, initial, ongoing), initial.start[running]
     of_jobs = running, start, predicted[:number], promised, history
@@ -349,17 +360,28 @@ def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
     return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
 
 
-def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
+def learned_before(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster | None = None
+) -> Learned | None:
     """Return what is learned of run times from the jobs that ended before the beginning.
 
     Each job is learned at its end, with its features at submission, which depend on the jobs that
-    had ended or ran by then. None if there are no such jobs.
+    had ended or ran by then; or a simulation, which goes on here, had learned it. None if there are
+    no such jobs.
+
+    ``cluster``: the machine, on which a simulation may go on; None: none does.
 
     Raises
     ------
     WorkloadError : a job that cannot be simulated.
     """
     initial = workload.initial
+    ongoing = None
+    if initial is not None and cluster is not None:
+        ongoing = going_on(initial, scheduler, cluster)
+    if ongoing is not None and ongoing.predictions is not None:
+        learned: Learned = ongoing.predictions.learned
+        return learned
     if initial is None or not len(initial.past):
         return None
     runs = workload.take(initial.running)

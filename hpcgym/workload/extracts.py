@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, whole_argument
 from hpcgym.units import DAY_S, MONTH_S, WEEK_S, in_seconds
-from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.columns import MAX_TIME, MISSING, is_missing, read_only
 from hpcgym.workload.model import Initial, Workload, together
 
 if TYPE_CHECKING:
@@ -49,6 +50,35 @@ def joined(first: Workload, second: Workload) -> Workload:
         more_preceding=together([part.more_preceding for part in parts]),
     )
     return replace(both, cleaning=second.cleaning)
+
+
+def stacked(parts: Sequence[Workload]) -> Workload:
+    """Return the jobs of some parts of one log, one part behind the other, however submitted.
+
+    It has the name of the last one, and no state. What only some parts tell is -1 in the others.
+    """
+    last = parts[-1]
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    columns = {name: _stacked([part.columns.get(name) for part in parts], parts) for name in names}
+    killed = np.concatenate([part.killed for part in parts])
+    units = None if last.units is None else np.concatenate([part.units for part in parts])
+    per_unit = {r: np.concatenate([part.per_unit[r] for part in parts]) for r in last.per_unit}
+    pairs = together([part.more_preceding for part in parts])
+    return replace(
+        last, columns=columns, killed=read_only(killed), initial=None, more_preceding=pairs,
+        units=None if units is None else read_only(units),
+        per_unit={resource: read_only(asked) for resource, asked in per_unit.items()},
+    )  # fmt: skip
+
+
+def _stacked(values: Sequence[NDArray[Any] | None], parts: Sequence[Workload]) -> NDArray[Any]:
+    """Return a column of all parts; without memory where no job has it."""
+    sizes = [len(part) for part in parts]
+    if all(of is None or is_missing(of) or not len(of) for of in values):
+        kind = next(of.dtype for of in values if of is not None)
+        return np.broadcast_to(kind.type(MISSING), sum(sizes))
+    kept = [np.full(n, MISSING) if of is None else of for of, n in zip(values, sizes, strict=True)]
+    return read_only(np.concatenate(kept))
 
 
 # --- An interval of a trace to be studied alone ---------------------------------------------------
@@ -108,18 +138,69 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
         )
     began = submit + wait
     runs = before & known & (began < begin) & (began + run > begin)
-    fits = _fitting(workload, began, runs)
     past = before & known & (began + run <= begin)
     kept = (before & known & ~past) | (~before & (submit < last))
     if not kept.any():
         raise nothing_there(workload, begin, last)
+    part = _with_state(workload, begin, runs, past, kept, int((before & ~known).sum()))
+    return replace(part, name=named(workload, begin, last))
+
+
+def jobs_at(workload: Workload, begin: int) -> Workload:
+    """Return the jobs that run or wait at a time by a log, with the state of the machine.
+
+    As of :func:`extract`, but without jobs to come, and of a log that need not know how they go on:
+    a job without a wait has not started, and one without a run time has not ended.
+
+    Parameters
+    ----------
+    workload : the log, cleaned but for these.
+    begin : [s] of its clock; events of that second are still to come.
+
+    Returns
+    -------
+    part : the running and the queued jobs, maybe none, with ``part.initial``.
+
+    Raises
+    ------
+    WorkloadError : an extract, or a log that does not tell when jobs ran.
+    """
+    if workload.initial is not None:
+        raise WorkloadError(f"{workload.name} is an extract itself: take the whole trace")
+    submit, wait, run = workload.submit_time, workload.wait_time, workload.run_time
+    before, told, began = submit < begin, wait >= 0, submit + wait
+    if before.any() and not told[before].any():
+        raise WorkloadError(
+            f"{workload.name} does not tell when jobs ran: simulate it, and take the state of the"
+            " result: hpcgym.snapshot(hpcgym.simulate(...), at)"
+        )
+    length = recorded_run_time(workload)
+    past = before & told & (run >= 1) & (began + length <= begin)
+    runs = before & told & (began < begin) & ~past & (run != 0)
+    waits = before & np.where(told, began >= begin, run < 0)
+    lost = before & ~past & ~runs & ~waits
+    return _with_state(workload, begin, runs, past, runs | waits, int(lost.sum()))
+
+
+def _with_state(
+    workload: Workload,
+    begin: int,
+    runs: NDArray[np.bool_],
+    past: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    lost: int,
+) -> Workload:
+    """Return the kept jobs with the state at a time; ``lost`` others are not known."""
+    began = workload.submit_time + workload.wait_time
+    fits = _fitting(workload, began, runs)
     too_many, jobs = runs & ~fits, workload
     if too_many.any():
-        jobs = workload.with_columns(wait_time=np.where(too_many, begin - submit, wait))
-    jobs = replace(jobs, cleaning={}).take(kept, name=named(workload, begin, last))
+        waited = np.where(too_many, begin - workload.submit_time, workload.wait_time)
+        jobs = workload.with_columns(wait_time=waited)
+    jobs = replace(jobs, cleaning={}).take(kept)
     started = np.where(fits, began, -1)[kept]
     state = Initial(begin, started, workload.take(past, name=f"{workload.name} before {begin}"))
-    counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int(too_many.sum())}
+    counts = {UNKNOWN: lost, OVER_USED: int(too_many.sum())}
     return replace(jobs, initial=state).counted(counts)
 
 
@@ -135,8 +216,8 @@ def without_nodes(workload: Workload, job: int) -> Workload:
 
 def interval(start: Any, end: Any) -> tuple[int, int]:
     """Return the two times of an extract [s], checked; a time beyond all where there is no end."""
-    begin = _whole_seconds("start", start, 0)
-    last = MAX_TIME + 1 if end is None else _whole_seconds("end", end, 0)
+    begin = whole_seconds("start", start, 0)
+    last = MAX_TIME + 1 if end is None else whole_seconds("end", end, 0)
     if last <= begin:
         raise WorkloadError(f"end must be later than start, {begin} s, not {last} s")
     return begin, last
@@ -225,10 +306,10 @@ def slices(
             f"{workload.name} begins with jobs that run: a {label} begins with an empty machine,"
             " and is to be taken of the whole trace"
         )
-    period_s = _whole_seconds("period_s", period_s)
+    period_s = whole_seconds("period_s", period_s)
     if period_s < 1:
         raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s}")
-    origin = workload.first_submit_s if origin_s is None else _whole_seconds("origin_s", origin_s)
+    origin = workload.first_submit_s if origin_s is None else whole_seconds("origin_s", origin_s)
     submit = workload.submit_time - origin
     start = submit + np.maximum(workload.wait_time, 0)
     crosses = start // period_s != (start + np.maximum(workload.run_time, 0)) // period_s
@@ -250,7 +331,7 @@ def slices(
     return parts
 
 
-def _whole_seconds(what: str, time: Any, least: int = -MAX_TIME) -> int:
+def whole_seconds(what: str, time: Any, least: int = -MAX_TIME) -> int:
     """Return a time as an int [s], or say that it is no whole number of seconds."""
     time = in_seconds(time, what)
     try:

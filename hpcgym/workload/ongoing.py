@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.workload.columns import Ints, read_only
 
@@ -41,6 +42,36 @@ class Cells(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a simulation has learned of run times, and what it says of each job.
+
+    Attributes
+    ----------
+    learned : of the jobs that have ended, as :func:`hpcgym.simulate` takes it.
+    ordered_by : (n_jobs,) int64 [s], at which the order of the queue looks.
+    expected : (n_jobs,) int64 [s], the predicted ends of jobs that run; -1 of others.
+    corrections : (n_jobs,) int64, how often these were corrected.
+    seen : (n_jobs, n_features) float64, the features of jobs at their submission; (n_jobs, 0) where
+        nothing looks at them.
+    """
+
+    learned: Any
+    ordered_by: Ints
+    expected: Ints
+    corrections: Ints
+    seen: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("ordered_by", "expected", "corrections", "seen"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def take(self, rows: Any) -> Predictions:
+        """Return what is said of the jobs at ``rows``."""
+        names = ("ordered_by", "expected", "corrections", "seen")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+
+@dataclass(frozen=True, eq=False)
 class Ongoing:
     """The state of a simulation just before ``begin`` that no trace tells.
 
@@ -57,6 +88,7 @@ class Ongoing:
     looks : if passes come by the clock, as in Slurm: when the next pass has something to do, when
         the next pass is at all [s], and whether others follow, as ``Simulation.begin`` of the
         native engine takes it; else None.
+    predictions : where run times are learned, else None.
     """
 
     rules: Mapping[str, Any]
@@ -67,6 +99,7 @@ class Ongoing:
     reserved: Ints | None = None
     cells: Cells | None = None
     looks: tuple[int, ...] | None = None
+    predictions: Predictions | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "predicted", "promised", "reserved"):
@@ -84,4 +117,5 @@ class Ongoing:
             promised=self.promised[rows],
             reserved=None if self.reserved is None else self.reserved[rows],
             cells=None if self.cells is None else self.cells.take(rows),
+            predictions=None if self.predictions is None else self.predictions.take(rows),
         )

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "../core/beginning.hpp"
 #include "../core/features.hpp"
 #include "../core/queue.hpp"
 #include "histories.hpp"
@@ -63,6 +64,20 @@ class Learner {
     if (s.asked == Asked::prediction && kind(for_ordering) == Predicts::outside) return false;
     give(s, ranked);
     return true;
+  }
+  // Go on with what was predicted of the first jobs, and with what was seen of them.
+  template <class S>
+  void resume(S& s, Ranked& ranked, const Beginning& b) {
+    if (!at_submission.empty() && b.seen.size() != index(b.number) * n_seen)
+      throw std::invalid_argument("begin: what was seen of the first jobs");
+    for (i64 j = 0; j < b.number; ++j) {
+      if (!at_submission.empty())
+        std::copy_n(b.seen.begin() + j * static_cast<i64>(n_seen), n_seen, at_submission[index(j)].begin());
+      if (!predicts_order()) continue;
+      ordered_by[index(j)] = b.ordered_by[index(j)];
+      knows_[index(j)] = histories.ended_of(j);
+      rank(s, ranked, j);
+    }
   }
   // An outside prediction [s] for the job in question.
   void take(std::size_t which, double seconds) {

@@ -9,6 +9,7 @@
 #include "../places/simulation.hpp"
 #include "alone.hpp"
 #include "arrays.hpp"
+#include "beginning.hpp"
 #include "corun.hpp"
 #include "parts.hpp"
 #include "told.hpp"
@@ -25,28 +26,12 @@ const char* name_of(Asked asked) {
   return names[static_cast<std::size_t>(asked)];
 }
 
-std::span<const i64> span_of(const std::optional<In<i64>>& array) {
-  if (!array) return {};
-  return {array->data(), array->shape(0)};
-}
-
 i64 begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, In<i64> predicted,
-           In<i64> promised, const std::optional<In<i64>>& history,
-           const std::optional<In<i64>>& reserved, const std::optional<In<i64>>& looks,
-           const std::optional<In<i64>>& first, const std::optional<In<i64>>& node,
-           const std::optional<In<i64>>& units) {
-  const std::size_t number = predicted.shape(0);
-  if (promised.shape(0) != number || start.shape(0) != running.shape(0))
-    throw nb::value_error("begin: one promise for each prediction, one start for each running job");
-  for (std::size_t k = 0; k < running.shape(0); ++k)
-    if (running(k) < 0 || running(k) >= static_cast<i64>(number) || start(k) >= time)
-      throw nb::value_error("begin: running jobs are among the first jobs, and have started");
-  if (reserved && reserved->shape(0) < number)
-    throw nb::value_error("begin: one reservation for each of the first jobs");
-  if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks has five numbers");
-  return s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
-                  span_of(predicted), span_of(promised), span_of(history), span_of(reserved),
-                  span_of(first), span_of(node), span_of(units), span_of(looks)});
+          In<i64> promised, const Maybe& history, const Maybe& reserved, const Maybe& looks,
+          const Maybe& first, const Maybe& node, const Maybe& units, const Maybe& ordered_by,
+          const Maybe& expected, const Maybe& corrections, const std::optional<In<double>>& seen) {
+  return s.begin(beginning_of(time, due, running, start, predicted, promised, history, reserved, looks,
+                              first, node, units, ordered_by, expected, corrections, seen));
 }
 Out<i64> learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start, i64 time) {
   const auto check = [&](const In<i64>& rows) {
@@ -111,14 +96,17 @@ NB_MODULE(_engine, m) {
       .def("begin", alone(&begin), nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
            "promised"_a, "history"_a = nb::none(), "reserved"_a = nb::none(),
            "looks"_a = nb::none(), "first"_a = nb::none(), "node"_a = nb::none(),
-           "units"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
+           "units"_a = nb::none(), "ordered_by"_a = nb::none(), "expected"_a = nb::none(),
+           "corrections"_a = nb::none(), "seen"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
            "Begin with jobs that run and jobs that wait, just before `time` [s]: the first ones, as "
            "many as `predicted` [s] and `promised` [s], -1, tell of. `running`: in the order of "
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * n,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
            "reservation. `looks`: where passes come by the clock, as it keeps them. `first`, "
            "`node`, `units`: on nodes the cells of each that runs, then of each that waits if that "
-           "has a reservation; the allocation places those that run where none are known. Return "
+           "has a reservation; the allocation places those that run where none are known. Where run times "
+           "are learned and nothing is to be asked for: `ordered_by`, by job [s], and `seen`, (n * 20,), the "
+           "features of each at its submission; `expected` [s] and `corrections` of those that run. Return "
            "the first of those that cannot run, as it has ended by then or finds no room, -1 if all "
            "can. Where something is asked for, answer, and call it again.")
       .def("learn_from", alone(&learn_from), "past"_a, "by_start"_a, "start"_a, "time"_a,

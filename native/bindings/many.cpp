@@ -5,9 +5,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "../places/foresight.hpp"
+#include "../places/futures.hpp"
 #include "../places/measures.hpp"
 #include "alone.hpp"
 #include "arrays.hpp"
+#include "beginning.hpp"
 #include "parts.hpp"
 
 namespace nb = nanobind;
@@ -65,9 +67,51 @@ void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 firs
                 stop, values.data());
 }
 
+using Starts = nb::ndarray<i64, nb::numpy, nb::ndim<2>, nb::c_contig>;
+
+Starts futures_of(std::shared_ptr<Model> model, Rows run_times, In<i64> first, In<i64> number,
+                  In<i64> targets, int threads, i64 time, bool due, In<i64> running, In<i64> start,
+                  In<i64> predicted, In<i64> promised, const Maybe& history, const Maybe& reserved,
+                  const Maybe& looks, const Maybe& cell_first, const Maybe& node, const Maybe& units,
+                  const Maybe& ordered_by, const Maybe& expected, const Maybe& corrections,
+                  const std::optional<In<double>>& seen) {
+  const Futures futures{
+      model,
+      beginning_of(time, due, running, start, predicted, promised, history, reserved, looks, cell_first,
+                   node, units, ordered_by, expected, corrections, seen),
+      {targets.data(), targets.size()},
+      {first.data(), first.size()},
+      {number.data(), as_many(first, number)},
+      {run_times.data(), run_times.size()},
+      static_cast<i64>(run_times.shape(1))};
+  if (run_times.shape(0) != first.shape(0))
+    throw nb::value_error("run_times: of the first jobs in each future");
+  if (threads < 1) throw nb::value_error("threads: at least 1");
+  auto* starts = new std::vector<i64>(first.size() * targets.size());
+  nb::capsule owner(starts, [](void* p) noexcept { delete static_cast<std::vector<i64>*>(p); });
+  {
+    const nb::gil_scoped_release others;
+    if (const char* reason = futures.refusal()) throw std::invalid_argument(reason);
+    futures.simulate(threads, starts->data());
+  }
+  return Starts(starts->data(), {first.size(), targets.size()}, owner);
+}
+
 }  // namespace
 
 void bind_many(nb::module_& m) {
+  m.def("futures", &futures_of, "model"_a, "run_times"_a, "first"_a, "number"_a, "targets"_a,
+        "threads"_a, nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
+        "promised"_a, "history"_a = nb::none(), "reserved"_a = nb::none(), "looks"_a = nb::none(),
+        "cell_first"_a = nb::none(), "node"_a = nb::none(), "units"_a = nb::none(),
+        "ordered_by"_a = nb::none(), "expected"_a = nb::none(), "corrections"_a = nb::none(),
+        "seen"_a = nb::none(),
+        "Simulate M futures of one state, each until the targets have started; return their first "
+        "starts, (M, n_targets) int64 [s], -1: never. `model`: of several blocks of jobs. Each future "
+        "has those from row `first` on, `number` of them, (M,): first those of the state and others "
+        "that all blocks have, whose run times are `run_times`, (M, n) [s]; then those to come. "
+        "`targets`: rows of a block. The others are what `Simulation.begin` takes, with `cell_first` "
+        "in place of `first`.");
   nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")
       .def(nb::new_(&make_foresight), "features"_a, "weights"_a, "classes"_a, "estimator"_a, "tau"_a,
            "`weights`: (n_vectors, n). `classes`: (n_jobs, 3) rows of what is known of run times. "

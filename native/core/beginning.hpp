@@ -22,6 +22,12 @@ struct Beginning {
   // there are reservations, then those of the jobs that wait, by row. Empty if unknown
   std::span<const i64> first, node, units;
   std::span<const i64> looks;         // when passes continue by the clock: see core/looks.hpp
+  // Of a simulation that goes on where run times are learned: what was predicted, and is not asked
+  // for again. By job: [s] for the order, and (number, n_seen) features at submission; of each
+  // running job: [s] its predicted end now, and how often that was corrected.
+  bool knows = false;
+  std::span<const i64> ordered_by = {}, expected = {}, corrections = {};
+  std::span<const double> seen = {};
 
   // The cells of the k-th of these jobs, if known.
   std::span<const i64> nodes_of(std::size_t k) const { return part(node, k); }

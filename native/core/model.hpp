@@ -174,6 +174,7 @@ struct Model {
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
     if (some.learning) move(some.learning->classes, some.learning->asked);
     for (Expression& each : some.expressions) each.move(first);
+    if (some.accounts) some.accounts->move(first);
     return some;
   }
 };

@@ -334,7 +334,7 @@ struct Simulator {
       const i64 stuck = start_running(b);
       if (stuck >= 0) return stuck;
     }
-    if (rules().correction != Correction::none) {
+    if (rules().correction != Correction::none && !b.knows) {
       while (next_expected_end() < b.time) {
         time = next_expected_end();
         if (!expire_all(std::exchange(is_known, false), answer)) return -1;
@@ -568,7 +568,7 @@ struct Simulator {
       of(j).predicted = b.predicted[index(j)];
       of(j).promised = b.promised[index(j)];
     }
-    if (!model.learning) return;
+    if (!model.learning || b.knows) return;
     time = b.time;
     for (std::size_t k = 0; k < b.running.size(); ++k) {
       const i64 j = b.running[k];
@@ -601,6 +601,10 @@ struct Simulator {
     machine.waits(j);
     if (!machine.resumes(j, time, free, b.nodes_of(k), b.units_of(k))) return false;
     start(j);
+    if (b.knows) {
+      of(j).corrections = static_cast<std::uint8_t>(b.corrections[k]);
+      running.move_back(running.find(time + of(j).predicted, j), b.expected[k]);
+    }
     return true;
   }
   template <class F>

@@ -89,6 +89,11 @@ struct Accounts {
   double damping = 1;
   std::array<std::vector<double>, 2> used, recent;  // initial
   Book book{};
+
+  void move(i64 row) {  // to the jobs from `row` on
+    owner += row;
+    for (const double*& each : rate) each += row;
+  }
 };
 
 // -- scores that are worked out anew ---------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../places/one_simulation.hpp"
+#include "../places/part_of_model.hpp"
 #include "limits.hpp"
 #include "moving.hpp"
 #include "observe.hpp"
@@ -17,25 +18,15 @@
 
 namespace hpc {
 
-// The model of an episode. It refers to the model of all episodes, and keeps it alive.
-struct OfEpisode {
-  std::shared_ptr<const Model> whole;
+// The model of an episode: of some of the jobs of all episodes.
+struct OfEpisode : PartOfModel {
   std::shared_ptr<const OwnAccounts> accounts;
-  Model model;
-  std::optional<Layout> layout;
 
   OfEpisode(std::shared_ptr<const Model> all, std::shared_ptr<const OwnAccounts> own, i64 first, i64 n,
             const Limits& limits)
-      : whole(std::move(all)), accounts(std::move(own)), model(whole->part(first, n)) {
-    model.several = false;
+      : PartOfModel(std::move(all), first, n), accounts(std::move(own)) {
     if (model.accounts) model.accounts = accounts->accounts;
-    if (model.features) model.features = std::make_shared<Features>(model.features->part(first, n));
-    if (model.sharing) model.sharing = std::make_shared<Sharing>(model.sharing->part(first));
     if (model.limited) model.limited = model.limited->part(first, limits);
-    if (!model.nodes) return;
-    // pseudo-jobs that hold nodes in windows stand behind all jobs
-    const i64 rows = model.windows.empty() ? n : model.nodes->n_rows - first;
-    model.nodes = &layout.emplace(model.nodes->part(first, rows));
   }
 };
 

@@ -14,6 +14,7 @@
 #include "../strategies/scheduled.hpp"
 #include "../base/alone.hpp"
 #include "live_jobs.hpp"
+#include "to_start.hpp"
 
 namespace hpc {
 
@@ -64,12 +65,13 @@ class Foresight : public Alone {
     present.sim_.stand_as(s, live.rows, true);
     present.sim_.looks = s.looks;
     const std::vector<i64> units = units_of(s, live, queued);
+    std::vector<i64> rows;  // of the queued jobs in the drained simulations
+    for (const i64 j : queued) rows.push_back(s.queue.place_in(live.rows, j));
     std::vector<bool> first, started(queued.size());
     bool differ = s.rules().every > 0;
     for (i64 v = 0; v < n_vectors && !differ; ++v) {
-      const auto drained = drain(present, live, v, 1, interrupts);
-      for (std::size_t k = 0; k < queued.size(); ++k)
-        started[k] = drained.of(s.queue.place_in(live.rows, queued[k])).start >= 0;
+      const std::vector<i64> starts = drain(present, live, v, rows, 1, interrupts);
+      for (std::size_t k = 0; k < rows.size(); ++k) started[k] = starts[k] >= 0;
       if (v == 0) first = started;
       differ = started != first;
     }
@@ -77,12 +79,10 @@ class Foresight : public Alone {
     i64 best = 0;
     __int128 least = 0;
     for (i64 v = 0; v < n_vectors; ++v) {
-      const auto drained = drain(present, live, v, forever, interrupts);
+      const std::vector<i64> starts = drain(present, live, v, rows, forever, interrupts);
       __int128 cost = 0;
-      for (std::size_t k = 0; k < queued.size(); ++k) {
-        const i64 j = s.queue.place_in(live.rows, queued[k]);
-        cost += static_cast<__int128>(units[k]) * (drained.of(j).start - drained.job(j).submit);
-      }
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        cost += static_cast<__int128>(units[k]) * (starts[k] - live.jobs[index(rows[k])].submit);
       if (v == 0 || cost < least) best = v, least = cost;
     }
     return best;
@@ -216,21 +216,23 @@ class Foresight : public Alone {
       units.push_back(static_cast<i64>(value / greatest * greatest_units + 0.5));
     return units;
   }
-  // Simulate the present pass under a vector, `passes` passes in all.
+  // The starts [s] of waiting jobs, -1, under a vector, after so many passes, the present one first.
   template <Machine M>
-  Simulator<M> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector, i64 passes,
-                     Interrupts& interrupts) const {
+  std::vector<i64> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector,
+                         const std::vector<i64>& rows, i64 passes, Interrupts& interrupts) const {
     Scheduled<M> drained(present);
     Simulator<M>& s = drained.sim_;
     auto& scores = s.queue.scores[0];
     scores.own(s.model.n_jobs);
     for (i64 j = 0; j < s.model.n_jobs; ++j) scores.at(j) = score(vector, live.rows[index(j)]);
     s.queue.forget_bounds();
-    for (; passes > 0 && drained.next_pass(forever); --passes) {
+    std::vector<i64> starts(rows.size(), -1);
+    ToStart left(rows, starts.data());
+    for (; !left.have_started(s) && passes > 0 && drained.next_pass(forever); --passes) {
       drained.pass();
       interrupts.look(s.queue.jobs.size_in_blocks());
     }
-    return s;
+    return starts;
   }
 };
 

@@ -14,6 +14,7 @@
 #include "measures.hpp"
 #include "simulation.hpp"
 #include "telling.hpp"
+#include "to_start.hpp"
 #include "weighing.hpp"
 
 namespace hpc {
@@ -51,6 +52,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     } else {
       if (const char* reason = refusal(sim_, beginning, begins_)) throw std::invalid_argument(reason);
       start_anew();
+      if (beginning.knows && answers_.learner)
+        answers_.learner->resume(sim_, answers_.ranked(sim_), beginning);
       const i64 stuck = sim_.begin(
           beginning, [&] { return answers_.learner->answer(sim_, answers_.ranked(sim_)); });
       is_half_done_ = false;
@@ -84,11 +87,21 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     interrupts_.begin();
     return advance(until, passes);
   }
+  void run_until_started(std::span<const i64> jobs, i64* starts) override {
+    interrupts_.begin();
+    ToStart left(jobs, starts);
+    advance(forever, forever, [&] { return left.have_started(sim_); });
+  }
   // The same as a part of a longer call. An interrupt between two passes leaves all whole.
   i64 advance(i64 until, i64 passes) {
+    return advance(until, passes, [] { return false; });
+  }
+  // `is_over()`: whether to stop before the next pass.
+  template <class F>
+  i64 advance(i64 until, i64 passes, F is_over) {
     this->go_unwatched(until == forever && passes == forever);
     try {
-      const i64 done = go_on_to(until, passes);
+      const i64 done = go_on_to(until, passes, is_over);
       this->go_unwatched(false);
       return done;
     } catch (...) {
@@ -96,10 +109,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       throw;
     }
   }
-  i64 go_on_to(i64 until, i64 passes) {
+  template <class F>
+  i64 go_on_to(i64 until, i64 passes, F is_over) {
     i64 done = 0;
     is_half_done_ = true;
-    while (!asks_ && done < passes) {
+    while (!asks_ && done < passes && !is_over()) {
       if (sim_.interrupts.has_read()) look_between_passes();
       if (next_pass(until)) {
         pass();

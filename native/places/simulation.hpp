@@ -43,6 +43,8 @@ class AnySimulation : public Alone {
   // An independent simulation under weights, before the first event.
   virtual std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const = 0;
   virtual i64 run(i64 until, i64 passes) = 0;
+  // Run, unless something is asked for, until these jobs have started; write when first [s], -1: never.
+  virtual void run_until_started(std::span<const i64> jobs, i64* starts) = 0;
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;
   virtual Columns idle_seconds() = 0;

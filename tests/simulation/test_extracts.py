@@ -75,6 +75,33 @@ def test_any_scheduler_goes_on_from_any_state(
     assert result.start[running].tolist() == long.start[long.end >= begin][running].tolist()
 
 
+LEARNED = st.sampled_from(["user-ratio", "typical-ratio", "ave2", "ave3", "e-loss", "requested"])
+
+
+@settings(max_examples=150)
+@given(st.data(), cases())
+def test_what_is_learned_goes_on_where_it_was(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    """The same jobs start at the same times, with the same predictions."""
+    workload, rules = case[0], usable(case[1])
+    rules |= {"estimate": data.draw(LEARNED), "policy_estimate": data.draw(LEARNED)}
+    rules |= {"policy": data.draw(st.sampled_from(["saf", "fcfs", "wfp3", AGED]))}
+    if rules["estimate"] != "requested":
+        rules |= {
+            "correction": data.draw(st.sampled_from([rules["correction"], "predicted-again"]))
+        }
+    long = hpcgym.simulate(workload, **rules)
+    begin = data.draw(times_of(long).filter(lambda time: 0 < time <= long.end.max()))
+    part = hpcgym.continued(long, begin)
+    again, goes_on = hpcgym.simulate(part, **rules), long.end >= begin
+    assert again.start.tolist() == long.start[goes_on].tolist()
+    assert again.predicted_run_time.tolist() == long.predicted_run_time[goes_on].tolist()
+    assert again.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
+
+
+AGED = "4*log(wait+720)-log(max(requested,1))-0.2*log(processors)"
+
 # --- Worked out by hand ---------------------------------------------------------------------------
 
 
@@ -183,7 +210,7 @@ ASLEEP = Cluster(4, shutdown_after_s=5)
 @pytest.mark.parametrize(
     "rules",
     [
-        *({"estimate": "user-ratio"}, {"scheduler": "prb"}, {"cluster": ASLEEP}),
+        *({"scheduler": "prb"}, {"cluster": ASLEEP}),
         {"cluster": GROUPED, "limits": []},
     ],
 )

@@ -484,6 +484,15 @@ def learns(estimate: Estimate) -> bool:
     return not isinstance(estimate, np.ndarray)
 
 
+def knows_run_times(estimate: Estimate) -> bool:
+    """Return whether an estimate looks at actual run times, or at those of given jobs."""
+    if isinstance(estimate, str):
+        known = KNOWN[estimate].known if estimate in KNOWN else None
+        one = np.ones(1, np.int64)
+        return known is not None and bool(known(3 * one, one)[0] != known(3 * one, 2 * one)[0])
+    return isinstance(estimate, np.ndarray)
+
+
 def predictor_of(estimate: Estimate) -> Predictor | None:
     """Return a predictor in Python for an estimate, a copy of its own; None if it is compiled."""
     if isinstance(estimate, str):

@@ -1,0 +1,456 @@
+"""Forecasts: when jobs that wait, or that may be submitted, start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines.schedulers import scheduler_of
+from hpcgym.dates import zone_of
+from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
+from hpcgym.files import header_number
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.futures import Futures
+from hpcgym.forecasting.run_times import RunTimes
+from hpcgym.names import CORE
+from hpcgym.simulation.restricted import within_quotas
+from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
+from hpcgym.workload.columns import MISSING, Ints
+from hpcgym.workload.extracts import joined, stacked
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+    from hpcgym.forecasting.state import MachineState
+    from hpcgym.scheduler.rules import Rules, Scheduler
+
+#: Blocks of jobs to come that the futures of a forecast share.
+BLOCKS = 16
+LEVELS = (0.1, 0.5, 0.9)
+_NEVER = np.inf
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
+
+
+@dataclass(frozen=True, eq=False)
+class StartForecast:
+    """When one job starts.
+
+    Attributes
+    ----------
+    job : its number; -1 of one that has not been submitted.
+    time : [s] of the log's clock, at which this is known.
+    starts : (n_futures,) float64 [s] of the log's clock, rising; inf where it never starts.
+    day_began : [s] of the log's clock at which some day begins.
+    """
+
+    job: int
+    time: int
+    starts: NDArray[np.float64]
+    day_began: int = 0
+
+    def __repr__(self) -> str:
+        called = f"job {self.job}" if self.job >= 0 else "a job like that"
+        hours = ", ".join(
+            f"{name} {(start - self.time) / HOUR_S:.3g} h"
+            for name, start in zip(("10 %", "50 %", "90 %"), self.quantiles(LEVELS), strict=True)
+        )
+        return f"StartForecast({called} starts in: {hours})"
+
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> NDArray[np.float64]:
+        """Return the times [s] of the log's clock by which it has started with these chances."""
+        return quantiles(self.starts, levels)
+
+    @property
+    def median(self) -> float:
+        """The time [s] of the log's clock by which it has started with a chance of one half."""
+        return float(self.quantiles((0.5,))[0])
+
+    def by(self, when: str | float) -> float:
+        """Return the chance that the job has started by a time.
+
+        Parameters
+        ----------
+        when : a time of day, such as "18:00", which is the next one; how long from now, "6h"; or
+            [s] of the log's clock.
+
+        Raises
+        ------
+        HpcgymError : none of these.
+        """
+        return float((self.starts <= self.second_of(when)).mean())
+
+    def second_of(self, when: str | float) -> int:
+        """Return a time as ``by`` takes it, [s] of the log's clock."""
+        if isinstance(when, str) and (clock := _TIME_OF_DAY.fullmatch(when.strip())):
+            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            of_day = HOUR_S * hours + 60 * minutes + seconds
+            return self.time + (of_day - (self.time - self.day_began)) % DAY_S
+        if isinstance(when, str):
+            seconds = in_seconds(when, "by")
+            if not isinstance(seconds, str):
+                return self.time + int(seconds)
+        elif is_number(when):
+            return int(when)
+        raise HpcgymError(
+            f"by: a time of day such as '18:00', how long from now, '6h', or seconds of the log's"
+            f" clock, not {when!r}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """When the jobs of a state start, and others that may be submitted.
+
+    All comes from the same futures. Of each job that runs or waits a run time is drawn from its
+    distribution (:class:`hpcgym.forecasting.run_times.RunTimes`); jobs to come are blocks of past
+    weeks (:class:`hpcgym.forecasting.arrivals.Arrivals`); and the rules say what follows. So
+    differences between what is asked are of the same futures, too.
+
+    Attributes
+    ----------
+    state, scheduler : of what, and by which rules.
+    past : the jobs from which it is learned: waits and run times of those that have ended.
+    futures, seed : how many, and of what draws.
+    threads : that work on it; nothing depends on it.
+    learned : the distributions of run times; None: those of ``past``.
+    """
+
+    state: MachineState
+    scheduler: Scheduler
+    past: Workload
+    futures: int = 64
+    seed: int = 0
+    threads: int | None = None
+    learned: RunTimes | None = None
+
+    def __repr__(self) -> str:
+        return f"Forecast({self.state!r}, by {self.scheduler}, {self.futures} futures)"
+
+    # -- what is asked -----------------------------------------------------------------------------
+
+    def table(self, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
+        """Return when the waiting jobs start: a row for each, in the order of submission.
+
+        Columns: job, its number; user; processors; requested and waited [s]; then for each level,
+        such as p10, the time [s] of the log's clock by which the job has started with that chance,
+        inf: never.
+        """
+        import pandas as pd
+
+        jobs = self.state.jobs.take(~self.state.running)
+        starts = quantiles(self.starts, levels)
+        return pd.DataFrame(
+            {
+                "job": jobs.job_number,
+                "user": jobs.user_id,
+                "processors": jobs.requested_processors,
+                "requested": jobs.requested_time,
+                "waited": self.state.time - jobs.submit_time,
+                **{level_name(level): starts[k] for k, level in enumerate(levels)},
+            }
+        )
+
+    def of(self, job: int) -> StartForecast:
+        """Return when a waiting job starts, by its number.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        """
+        rows = self.targets
+        numbers = self.state.jobs.job_number[rows]
+        found = np.flatnonzero(numbers == job)
+        if not len(found):
+            runs = bool((self.state.jobs.job_number[self.state.running] == job).any())
+            raise WorkloadError(
+                f"{self.state.jobs.name}: job {job} {'runs already' if runs else 'does not wait'}"
+            )
+        return self._forecast(int(job), self.starts[:, found[0]])
+
+    def if_submitted(
+        self, processors: int, requested: float | str, *, user: int | None = None
+    ) -> StartForecast:
+        """Return when a job would start that were submitted now.
+
+        Parameters
+        ----------
+        processors : that it asks for.
+        requested : time [s], or a text such as "4h".
+        user : whose, by the log's number of users: their usage, limits and habits count.
+
+        Raises
+        ------
+        HpcgymError, WorkloadError : it cannot be simulated.
+        """
+        job = self._new_job(processors, requested, user)
+        return self._forecast(MISSING, self.new_starts(job))
+
+    def shapes(
+        self,
+        processors: Sequence[int],
+        requested: Sequence[float | str] | None = None,
+        *,
+        work: str | float | None = None,
+        user: int | None = None,
+        levels: Sequence[float] = LEVELS,
+    ) -> pd.DataFrame:
+        """Return when jobs of some shapes would start, of which one were submitted now.
+
+        Parameters
+        ----------
+        processors : to ask for.
+        requested : times to ask for [s] or as texts, each with each number of processors.
+        work : processor seconds, or a text such as "512h" for processor hours: each job requests
+            this over its processors. Either this or ``requested``.
+        user : as of :meth:`if_submitted`.
+
+        Returns
+        -------
+        table : a row for each shape. Columns: processors, requested [s], and the levels, such as
+            p50, of how long it waits [s]; earlier: how much earlier than the first shape it starts,
+            in the mean [s]; earlier_share, in how many futures.
+
+        Raises
+        ------
+        HpcgymError : both or neither of ``requested`` and ``work``, or no shape.
+        """
+        import pandas as pd
+
+        if (requested is None) == (work is None):
+            raise HpcgymError("shapes: give either requested or work")
+        if work is not None:
+            total = whole_seconds("work", work, 1, 2**53)
+            pairs: list[tuple[int, Any]] = [(width, -(-total // width)) for width in processors]
+        else:
+            pairs = [(width, time) for width in processors for time in requested or ()]
+        if not pairs:
+            raise HpcgymError("shapes: at least one number of processors, and one requested time")
+        jobs = [self._new_job(width, time, user) for width, time in pairs]
+        starts = np.column_stack([self.new_starts(job) for job in jobs])
+        first = starts[:, :1]
+        with np.errstate(invalid="ignore"):
+            earlier = np.nan_to_num(first - starts, nan=0.0)
+        waits = quantiles(starts, levels) - self.state.time
+        return pd.DataFrame(
+            {
+                "processors": [int(job.requested_processors[0]) for job in jobs],
+                "requested": [int(job.requested_time[0]) for job in jobs],
+                **{level_name(level): waits[k] for k, level in enumerate(levels)},
+                "earlier": earlier.mean(axis=0),
+                "earlier_share": (starts < first).mean(axis=0),
+            }
+        )
+
+    # -- the futures -------------------------------------------------------------------------------
+
+    @cached_property
+    def starts(self) -> NDArray[np.float64]:
+        """When the waiting jobs start in each future, (n_futures, n_waiting) [s]; inf: never."""
+        return self.starts_of(self.targets) if len(self.targets) else np.zeros((self.futures, 0))
+
+    @cached_property
+    def targets(self) -> Ints:
+        """The rows of the state's jobs that wait, (n_waiting,)."""
+        return np.flatnonzero(~self.state.running)
+
+    def starts_of(self, rows: Ints) -> NDArray[np.float64]:
+        """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
+        return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
+
+    @cached_property
+    def _made(self) -> Futures:
+        return Futures(self.state, self.scheduler, self._come, self._blocks)
+
+    @cached_property
+    def _own_runs(self) -> Ints:
+        return self._runs()
+
+    @cached_property
+    def _run_times(self) -> RunTimes:
+        return RunTimes(self.past) if self.learned is None else self.learned
+
+    @cached_property
+    def _came(self) -> Workload:
+        """The jobs of whom blocks are made; those that have not ended have the run time -1."""
+        first = int(self.past.submit_time.searchsorted(self.state.time - LOOKS_BACK_S))
+        past = self.past.take(slice(first, None))
+        if len(past) and self.scheduler.quota:  # which may not have held then
+            past = within_quotas(past, self.scheduler.quota)
+        return joined(past, replace(self.state.jobs, initial=None))
+
+    @cached_property
+    def _come(self) -> Workload:
+        """The same, each with the run time that it has if it comes again."""
+        came, state = self._came, self.state
+        start = np.where(came.wait_time >= 0, came.submit_time + came.wait_time, -1)
+        run = supposed_run_time(came, start, state.time, self._run_times)
+        return came.with_columns(run_time=run)
+
+    @cached_property
+    def _blocks(self) -> list[Block]:
+        arrivals = Arrivals(self._come, self._come.run_time)
+        number = min(BLOCKS, self.futures)
+        return arrivals.sample(
+            self.state.time, number, np.random.default_rng([self.seed, _OF_ARRIVALS])
+        )
+
+    @cached_property
+    def _block_of(self) -> Ints:
+        return np.arange(self.futures) % len(self._blocks)
+
+    def _runs(self, first: Workload | None = None) -> Ints:
+        """Return run times in each future, (n_futures, n_jobs) [s].
+
+        They are of the jobs of the state, and behind them of others that are submitted now.
+        """
+        state, jobs = self.state, replace(self.state.jobs, initial=None)
+        none = np.full(0 if first is None else len(first), -1)
+        both = jobs if first is None else stacked([jobs, first])
+        start, seed = np.concatenate([state.start, none]), [self.seed, _OF_RUNS]
+        return self._run_times.sample(both, start, state.time, self.futures, seed)
+
+    def _new_job(self, processors: int, requested: float | str, user: int | None) -> Workload:
+        """Return a job that is submitted now, alone."""
+        jobs = self.state.jobs
+        most = self.state.cluster.processors
+        width = check_whole("processors", processors, 1, most)
+        units = per_unit = None
+        if jobs.units is not None:
+            units, per_unit = [width], {name: [int(name == CORE)] for name in jobs.per_unit}
+        return Workload.from_columns(
+            {
+                "submit_time": [self.state.time],
+                "requested_processors": [width],
+                "requested_time": [whole_seconds("requested", requested, 1)],
+                "user_id": [MISSING if user is None else user],
+            },
+            processors=jobs.processors,
+            name=jobs.name,
+            units=units,
+            per_unit=per_unit,
+            first_submit_s=jobs.first_submit_s,
+        )
+
+    def new_starts(self, jobs: Workload) -> NDArray[np.float64]:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
+        made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
+        target = np.array([made.n_own - 1])
+        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
+
+    def _forecast(self, job: int, starts: NDArray[np.float64]) -> StartForecast:
+        state = self.state
+        began = day_began(state.time, state.jobs.header)
+        return StartForecast(job, state.time, np.sort(starts), began)
+
+
+#: Streams of draws, beside the seed.
+_OF_RUNS, _OF_ARRIVALS = range(2)
+
+
+def forecast(
+    state: MachineState,
+    scheduler: str | Scheduler = "easy",
+    *,
+    past: Workload | str | os.PathLike[str] | pd.DataFrame | None = None,
+    futures: int = 64,
+    seed: int = 0,
+    threads: int | None = None,
+    **rules: Unpack[Rules],
+) -> Forecast:
+    """Return when jobs start, from futures of a state.
+
+    Parameters
+    ----------
+    state : of :func:`hpcgym.snapshot`.
+    scheduler, rules : as :func:`hpcgym.simulate` takes them; but no actual run times, which nobody
+        knows, and no Python that is called as jobs are scheduled.
+    past : a log, on the clock of the state, from which run times and arrivals are learned in place
+        of the past of the state; of it only what had happened by then.
+    futures : how many; chances are in steps of one over this.
+    seed : of all draws; the same seed gives the same forecast, with any number of threads.
+    threads : that work on it; by default one for each processor that this process may use.
+
+    Returns
+    -------
+    forecast : whose futures are simulated when something is asked of them.
+
+    Raises
+    ------
+    HpcgymError : rules that forecasts do not know, or no whole numbers.
+    WorkloadError : jobs that cannot be simulated, when their futures are.
+
+    Notes
+    -----
+    Bounds of waits from waits alone, as of QBETS (Nurmi, Brevik and Wolski, JSSPP 2007), hold, but
+    are wide: they know neither the queue nor what runs. What runs in which order by which rules,
+    with run times as they usually are, was first simulated by Smith, Taylor and Foster (JSSPP
+    1999), with a point for each run time. Here it is many draws of their distributions, with jobs
+    to come.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> result = hpcgym.simulate("lublin:jobs=800,processors=64,load=1.1,seed=0", "easy")
+    >>> state = hpcgym.snapshot(result, at="3d")
+    >>> told = hpcgym.forecast(state, "easy", futures=16)
+    >>> list(told.table())
+    ['job', 'user', 'processors', 'requested', 'waited', 'p10', 'p50', 'p90']
+    >>> 0 <= told.if_submitted(processors=8, requested="1h").by("12h") <= 1
+    True
+    """
+    futures = check_whole("futures", futures, 1, 100_000)
+    seed = check_whole("seed", seed, 0, 2**63)
+    if threads is not None:
+        check_whole("threads", threads, 1)
+    chosen = scheduler_of(scheduler, rules)
+    return Forecast(state, chosen, _known_past(state, past), futures, seed, threads)
+
+
+def _known_past(state: MachineState, past: Any) -> Workload:
+    """Return the jobs to learn from: those that had ended."""
+    if past is None:
+        return state.past
+    log = past if isinstance(past, Workload) else load_workload(past)
+    end = log.submit_time + log.wait_time + log.run_time
+    return log.take((log.wait_time >= 0) & (log.run_time >= 1) & (end <= state.time))
+
+
+def day_began(time: int, header: Any) -> int:
+    """Return when the day of a time began, [s] of the log's clock: in its zone, if it tells one."""
+    from datetime import datetime
+
+    zero = header_number(header, "UnixStartTime", least=0)
+    if zero is None:
+        return time - time % DAY_S
+    now = datetime.fromtimestamp(zero + time, zone_of(header)[0])
+    return time - (HOUR_S * now.hour + 60 * now.minute + now.second)
+
+
+def quantiles(starts: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
+    """Return quantiles over futures, (n_levels,) or (n_levels, n_jobs) of (n_futures, n_jobs)."""
+    at = np.asarray(levels, np.float64)
+    if not ((at >= 0) & (at <= 1)).all():
+        raise HpcgymError(f"levels are from 0 to 1, not {list(levels)}")
+    with np.errstate(invalid="ignore"):  # between two that never start
+        found = np.quantile(starts, at, axis=0, method="median_unbiased")
+    return np.nan_to_num(found, nan=_NEVER, posinf=_NEVER)
+
+
+def level_name(level: float) -> str:
+    """Return what a level is called as a column: p10, p97.5."""
+    return f"p{100 * level:.4g}"
+
+
+def _floats(starts: Ints) -> NDArray[np.float64]:
+    """Return starts with inf in place of -1."""
+    return np.where(starts < 0, _NEVER, starts.astype(np.float64))

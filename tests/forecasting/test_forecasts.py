@@ -1,0 +1,300 @@
+"""Forecasts: what they say, and what they never look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from mistakes import mistakes_of
+from other_futures import altered
+
+import hpcgym
+from hpcgym import Cluster
+from hpcgym.forecasting.arrivals import Arrivals
+from hpcgym.forecasting.forecasts import StartForecast, day_began
+from hpcgym.forecasting.run_times import Distribution, RunTimes
+from hpcgym.schedule.result import Result
+from hpcgym.workload.model import Workload
+
+LOG = hpcgym.load_workload("lublin:jobs=900,processors=64,load=1.1,seed=3")
+EASY = hpcgym.simulate(LOG, "easy")
+DAY = 86_400
+
+
+def busy(result: Result, share: float = 0.6) -> int:
+    """A time at which jobs wait."""
+    waits = np.flatnonzero(result.wait > 600)
+    return int(result.start[waits[int(share * len(waits))]]) - 1
+
+
+def told(state: Any, rules: str = "easy", **more: Any) -> list[Any]:
+    """All that a forecast says, of a few futures."""
+    forecast = hpcgym.forecast(state, rules, futures=8, **more)
+    new = forecast.if_submitted(16, "2h", user=int(state.jobs.user_id[0]))
+    shapes = forecast.shapes([8, 32], ["1h", 7200])
+    tables = [table.to_numpy().tolist() for table in (forecast.table(), shapes)]
+    return [*tables, forecast.starts.tolist(), new.starts.tolist()]
+
+
+# --- Nothing that nobody can know -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", ["easy", "aged", "fairshare", "easy++", "conservative"])
+@pytest.mark.parametrize("seed", range(2))
+def test_forecasts_of_a_simulation_do_not_see_the_future(rules: str, seed: int) -> None:
+    result = hpcgym.simulate(LOG, rules)
+    now = busy(result)
+    other = hpcgym.simulate(altered(LOG, result, now, seed), rules, processors=64)
+    both = [hpcgym.snapshot(each, now + 1) for each in (result, other)]
+    names = ("submit_time", "requested_time", "requested_processors", "user_id", "run_time")
+    first, second = (
+        [[part.columns[name].tolist() for name in names] for part in (state.jobs, state.past)]
+        for state in both
+    )
+    assert first == second
+    assert (both[0].jobs.run_time == -1).all()
+    n = len(other.workload)
+    assert other.workload.run_time.tolist() != LOG.run_time[:n].tolist()
+    assert told(both[0], rules) == told(both[1], rules)
+
+
+def test_forecasts_of_a_log_do_not_see_the_future() -> None:
+    log, now = EASY.as_workload(), busy(EASY)
+    ended = EASY.end <= now
+    rng = np.random.default_rng(0)
+    waits = log.submit_time + log.wait_time >= now
+    columns = {
+        "run_time": np.where(ended, log.run_time, log.requested_time),
+        "wait_time": np.where(waits, log.wait_time + rng.integers(0, 999, len(log)), log.wait_time),
+        "submit_time": np.where(log.submit_time >= now, log.submit_time + DAY, log.submit_time),
+    }
+    other, first = log.with_columns(**columns), hpcgym.snapshot(log, now)
+    live = log.take(log.submit_time < now)
+    started = live.submit_time + live.wait_time < now
+    live = live.with_columns(
+        run_time=np.where(EASY.end[: len(live)] <= now, live.run_time, -1),
+        wait_time=np.where(started, live.wait_time, -1),
+    )
+    expected = told(first)
+    for same in (other, live):
+        state = hpcgym.snapshot(same, now)
+        assert len(state.jobs) == len(first.jobs)
+        assert told(state) == expected
+
+
+def test_a_past_of_ones_own_is_used_up_to_the_time_only() -> None:
+    state = hpcgym.snapshot(EASY, busy(EASY))
+    whole = EASY.as_workload()
+    ended = whole.take(EASY.end <= state.time)
+    assert told(state, past=whole) == told(state, past=ended) == told(state)
+    assert told(state, past=ended.take(slice(50))) != told(state)
+
+
+def test_the_same_seed_says_the_same_on_any_number_of_threads() -> None:
+    state = hpcgym.snapshot(EASY, busy(EASY))
+    first = told(state, threads=1)
+    assert told(state, threads=2) == told(state, threads=5) == told(state) == first
+    assert told(state, seed=1) != first
+
+
+# --- What is known at a time ----------------------------------------------------------------------
+
+
+def test_a_live_log_has_jobs_that_have_not_ended_or_started() -> None:
+    """The first has ended, the second runs beyond its limit, the third runs, the others wait."""
+    live = Workload.from_columns(
+        {
+            "job_number": [1, 2, 3, 4, 5, 6],
+            "submit_time": [0, 5, 10, 20, 30, 99],
+            "wait_time": [0, 5, 20, -1, 70, 1],
+            "run_time": [50, -1, -1, -1, 30, 5],
+            "requested_time": [60, 60, 600, 60, 60, 60],
+            "requested_processors": [1, 2, 1, 4, 1, 1],
+        },
+        processors=4,
+        name="live",
+    )
+    state = hpcgym.snapshot(live, at=100)
+    assert state.jobs.job_number.tolist() == [2, 3, 4, 5, 6]
+    assert state.start.tolist() == [10, 30, -1, -1, -1]
+    assert state.jobs.requested_time.tolist() == [91, 600, 60, 60, 60]
+    assert set(state.jobs.run_time.tolist()) == {-1}
+    assert state.jobs.wait_time.tolist() == [5, 20, -1, -1, -1]
+    assert state.past.job_number.tolist() == [1]
+    assert repr(state) == (
+        "MachineState(live at 100 s: 2 jobs run on 4 processors, 3 wait, 1 have ended)"
+    )
+    starts = hpcgym.forecast(state, "easy", futures=5).of(4)
+    assert (starts.starts >= 101).all()
+
+
+def test_an_idle_machine_starts_a_job_at_once() -> None:
+    state = hpcgym.snapshot(EASY, int(EASY.end.max()) + 10 * DAY)
+    assert len(state.jobs) == 0
+    forecast = hpcgym.forecast(state, "easy", futures=3)
+    assert forecast.if_submitted(64, "1h").starts.tolist() == [state.time] * 3
+    assert forecast.table().empty
+
+
+def test_a_result_tells_more_than_its_log() -> None:
+    """Such as which reservations there are."""
+    result = hpcgym.simulate(LOG, "conservative")
+    now = busy(result)
+    known, log = hpcgym.snapshot(result, now), hpcgym.snapshot(result.as_workload(), now)
+    assert known.jobs.job_number.tolist() == log.jobs.job_number.tolist()
+    assert known.start.tolist() == log.start.tolist()
+    assert known.jobs.initial.ongoing is not None  # type: ignore[union-attr]
+    assert log.jobs.initial.ongoing is None  # type: ignore[union-attr]
+
+
+# --- What is asked of a forecast ------------------------------------------------------------------
+
+
+def test_a_table_has_the_quantiles_of_each_waiting_job() -> None:
+    state = hpcgym.snapshot(EASY, busy(EASY))
+    forecast = hpcgym.forecast(state, "easy", futures=20)
+    table = forecast.table([0.05, 0.5, 0.975])
+    names = ["job", "user", "processors", "requested", "waited", "p5", "p50", "p97.5"]
+    assert list(table) == names
+    assert table.job.tolist() == state.jobs.job_number[~state.running].tolist()
+    assert ((table.p5 <= table.p50) & (table.p50 <= table["p97.5"])).all()
+    for job in table.job:
+        one = forecast.of(job)
+        assert one.median == table.p50[table.job == job].item()
+        assert one.by(float(one.starts[-1])) == 1
+        assert one.by(float(one.starts[0]) - 1) == 0
+        assert "starts in: 10 %" in repr(one)
+
+
+def test_by_takes_times_of_day_and_durations() -> None:
+    one = StartForecast(7, 2 * DAY + 3600 * 13, 3600 * np.array([50.0, 62.0, 66.0, np.inf]))
+    assert one.second_of("18:00") == 2 * DAY + 3600 * 18
+    assert one.second_of("9:30:15") == 3 * DAY + 3600 * 9 + 1815
+    assert one.second_of("6h") == 2 * DAY + 3600 * 19
+    assert (one.by("14:00"), one.by("18:00"), one.by("1d"), one.by(10 * DAY)) == (
+        0.5, 0.75, 0.75, 0.75,
+    )  # fmt: skip
+    assert one.quantiles([0.1, 0.9]).tolist() == [50 * 3600, np.inf]
+
+
+def test_days_begin_in_the_zone_of_the_log() -> None:
+    zone = {"UnixStartTime": ["1700000000"], "TimeZoneString": ["Europe/Berlin"]}
+    assert day_began(0, {}) == 0
+    assert day_began(DAY + 7, {}) == DAY
+    # 1700000000 is 23:13:20 in Berlin
+    assert day_began(0, zone) == -(23 * 3600 + 13 * 60 + 20)
+
+
+def test_smaller_and_shorter_jobs_start_no_later_in_the_mean() -> None:
+    state = hpcgym.snapshot(EASY, busy(EASY))
+    forecast = hpcgym.forecast(state, "easy", futures=16)
+    shapes = forecast.shapes([64, 32, 4], ["20h", "1h"])
+    assert shapes.processors.tolist() == [64, 64, 32, 32, 4, 4]
+    assert shapes.requested.tolist() == [72_000, 3600] * 3
+    assert shapes.earlier.iloc[0] == 0 == shapes.earlier_share.iloc[0]
+    assert shapes.earlier.iloc[-1] > 0
+    alone = forecast.if_submitted(4, "1h")
+    assert shapes.p50.iloc[-1] == alone.median - state.time
+    of_work = forecast.shapes([64, 3], work="8h")
+    assert of_work.requested.tolist() == [450, 9600]
+
+
+def test_nodes_have_forecasts_too() -> None:
+    machine = Cluster(groups=(hpcgym.machine.NodeGroup("n", 16, {"core": 4}),))
+    jobs = LOG.with_columns(requested_processors=np.maximum(LOG.requested_processors // 4, 1) * 4)
+    units = jobs.requested_processors // 4
+    jobs = Workload.from_columns(
+        jobs.columns, processors=64, units=units, per_unit={"core": np.full(len(jobs), 4)}
+    )
+    result = hpcgym.simulate(jobs, "easy", cluster=machine)
+    forecast = hpcgym.forecast(hpcgym.snapshot(result, busy(result)), "easy", futures=4)
+    assert np.isfinite(forecast.starts).all()
+    assert np.isfinite(forecast.if_submitted(64, "1h").starts).all()
+
+
+# --- Run times and arrivals -----------------------------------------------------------------------
+
+
+def ended(**columns: Any) -> Workload:
+    n = len(columns["run_time"])
+    usual = {"submit_time": np.zeros(n, np.int64), "wait_time": np.zeros(n, np.int64)}
+    usual |= {"requested_time": [100] * n, "requested_processors": [1] * n, "user_id": [1] * n}
+    return Workload.from_columns(usual | columns, processors=4)
+
+
+def test_run_times_are_learned_from_what_has_ended() -> None:
+    known = RunTimes(ended(run_time=[10, 20, 90]))
+    assert known.typical_ratio(5) == 1.0
+    assert known.typical_ratio(10) == 0.1
+    assert known.typical_ratio(1000) == 0.2
+    before, after = known.of(1, 100, 1, 5), known.of(1, 100, 1, 50)
+    assert before.values.tolist() == list(range(10, 101, 10))  # even over the request
+    assert after.cumulative[-1] == 1
+    assert after.quantile(0.3) == 10 < after.quantile(0.7) == 20
+    others = known.of(2, 1000, 1, 50)  # by the share of the request
+    assert {100, 200} < set(others.values.tolist())
+
+
+def test_a_running_job_runs_at_least_as_long_as_it_has() -> None:
+    known = RunTimes(ended(run_time=[10, 20, 90]))
+    assert known.of(1, 100, 1, 500, elapsed=20).values.min() == 20
+    assert known.of(1, 100, 1, 500, elapsed=21).values.min() > 21
+    assert known.of(1, 100, 1, 500, elapsed=100).values.tolist()[0] == 100
+
+
+def test_draws_have_their_distributions_and_are_alike_within_a_request() -> None:
+    past = ended(run_time=list(range(1, 101)) * 2, user_id=[1, 2] * 100)
+    known, none = RunTimes(past), np.full(4, -1)
+    asked = ended(run_time=[-1] * 4, user_id=[1, 1, 2, 3], requested_time=[100, 100, 100, 50])
+    drawn = known.sample(asked, none, 1000, 4000, [0])
+    assert drawn.shape == (4000, 4)
+    for j, user in enumerate(asked.user_id.tolist()):
+        by = known.of(user, int(asked.requested_time[j]), 1, 1000)
+        assert isinstance(by, Distribution)
+        for level in (0.1, 0.5, 0.9):
+            assert abs(np.quantile(drawn[:, j], level) - by.quantile(level)) <= 2
+    rank = drawn.argsort(axis=0).argsort(axis=0)
+    alike = np.corrcoef(rank.T)
+    assert 0.4 < alike[0, 1] < 0.6
+    assert abs(alike[0, 2]) < 0.1
+
+
+def test_blocks_of_past_weeks_come_at_the_same_time_of_the_week() -> None:
+    week = 7 * DAY
+    submit = np.sort(np.concatenate([k * week + np.arange(10) * 3600 for k in range(4)]))
+    jobs = ended(run_time=[60] * 40, submit_time=submit, job_number=list(range(40)))
+    arrivals = Arrivals(jobs, jobs.run_time)
+    blocks = arrivals.sample(4 * week, 30, np.random.default_rng(0))
+    assert all((block.submit >= 4 * week).all() for block in blocks)
+    assert {int(block.submit[0]) for block in blocks if len(block.rows) == 10} >= {4 * week}
+    shifts = {int(s) for block in blocks for s in block.submit - submit[block.rows]}
+    assert shifts <= {k * week + day for k in (1, 2, 3) for day in (0, DAY)}
+    again = arrivals.sample(4 * week, 30, np.random.default_rng(0))
+    assert [b.submit.tolist() for b in again] == [b.submit.tolist() for b in blocks]
+    assert (
+        Arrivals(jobs.take(slice(0)), np.zeros(0, np.int64))
+        .sample(5, 1, np.random.default_rng(0))[0]
+        .rows.tolist()
+        == []
+    )
+
+
+def test_blocks_have_the_load_of_late() -> None:
+    week = 7 * DAY
+    submit = np.arange(0, 10 * week, 600)
+    wide = np.where(submit < 8 * week, 1, 3)
+    jobs = ended(run_time=[60] * len(submit), submit_time=submit, requested_processors=wide)
+    blocks = Arrivals(jobs, jobs.run_time).sample(10 * week, 200, np.random.default_rng(0))
+    asked = [int(wide[block.rows].sum()) for block in blocks]
+    old = [n for n, block in zip(asked, blocks, strict=True) if (wide[block.rows] == 1).all()]
+    assert np.mean(old) == pytest.approx(2 * 1008, rel=0.02)  # three times as many are too many
+
+
+STATE = hpcgym.snapshot(EASY, busy(EASY))
+FORECAST = hpcgym.forecast(STATE, "easy", futures=2)
+#: A job has run longer than the last two of its user.
+LONGER = hpcgym.snapshot(ended(submit_time=[0, 20, 40], run_time=[10, 10, -1]), 99)
+RUNNING = int(STATE.jobs.job_number[STATE.running][0])
+
+test_mistakes = mistakes_of(globals())
