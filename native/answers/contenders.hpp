@@ -36,7 +36,7 @@ class Contenders {
     const bool knows = std::exchange(change_, rows.n_changes()) + 1 == change_;
     const bool holds =
         knows && length_ > 0 && n_scored_ <= 4 * bounds() && ceilings_.hold(now, state_);
-    if (!holds) begin_stretch(n, now);
+    if (!holds) begin_stretch(now);
     if (length_ == 0) return;
     if (holds) {
       for (const auto& [row, bound] : taken_) most_[row] = bound;
@@ -118,7 +118,7 @@ class Contenders {
     last_ = now;
     state_ = state;
   }
-  void begin_stretch(std::size_t n, i64 now) {
+  void begin_stretch(i64 now) {
     choose_length();
     n_passes_ = n_scored_ = n_bounded_ = n_jobs_ = 0;
     ceilings_.from = now;

@@ -59,7 +59,9 @@ def test_the_first_is_the_first_of_all(policy: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2, 6))
-@pytest.mark.parametrize("rules", [{"threshold": 40_000}, {"hold": 0.2}, {"backfill_order": "aged"}])
+@pytest.mark.parametrize(
+    "rules", [{"threshold": 40_000}, {"hold": 0.2}, {"backfill_order": "aged"}]
+)
 def test_under_other_rules(seed: int, rules: dict[str, object]) -> None:
     rules = {**rules}
     if rules.get("backfill_order") == "aged":
