@@ -451,6 +451,26 @@ MUTANTS = (
         after="unbounded = holds ? ",
         tests="tests/engine/test_scores_put_off.py",
     ),
+    Mutant(
+        "nodes that a job fills are not free after it",
+        "native/machines/nodes/ends.hpp",
+        "of_kind.units(word, there)",
+        "i64{0}",
+    ),
+    Mutant(
+        "who ends at the last moment that matters is not looked at",
+        "native/machines/nodes/ends.hpp",
+        "ended_by(stop)",
+        "ended_by(stop - 1)",
+    ),
+    Mutant(
+        "all futures have the run times of the first",
+        "native/places/futures.hpp",
+        "index(m * of_.n_own + j)",
+        "index(j)",
+        after="jobs_[index(j)].run = of_.run_times[",
+        tests="tests/forecasting/test_futures.py",
+    ),
 )
 
 
