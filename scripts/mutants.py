@@ -458,10 +458,10 @@ MUTANTS = (
         "i64{0}",
     ),
     Mutant(
-        "who ends at the last moment that matters is not looked at",
+        "only who has ended by now leaves nodes",
         "native/machines/nodes/ends.hpp",
         "ended_by(stop)",
-        "ended_by(stop - 1)",
+        "ended_by(now_)",
     ),
     Mutant(
         "all futures have the run times of the first",
