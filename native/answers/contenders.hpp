@@ -27,7 +27,7 @@ class Contenders {
   // A pass begins. `program` knows of the jobs in their rows, and what is alike for all of them.
   void begin(const JobRows& rows, i64 now, i64 ticks, const Program& program, const i64* times) {
     const std::size_t n = rows.jobs().size();
-    taken_from_ = inf;
+    taken_from_ = nothing_yet;
     n_ = n;
     if (n < few) return void(length_ = 0);
     learn(now, program.of_pass());
@@ -75,12 +75,14 @@ class Contenders {
   static constexpr double longest = 1024;
   static constexpr std::size_t longest_rest = 1'000;
   static constexpr double last = std::numeric_limits<double>::lowest();
+  // no bound is greater or equal: a score, and so a bound, may be infinite
+  static constexpr double nothing_yet = std::numeric_limits<double>::quiet_NaN();
 
   Ceilings ceilings_;
   std::vector<double> most_;       // by row, the bounds
   std::vector<std::size_t> took_;
   std::vector<std::pair<std::size_t, double>> taken_;
-  double taken_from_ = inf;        // all rows of this bound or greater ones are taken
+  double taken_from_ = nothing_yet;  // all rows of this bound or greater ones are taken
   double length_ = 0;              // of a stretch, in passes; 0: without bounds
   std::size_t rest_ = 0;           // passes until bounds are tried again
   std::size_t n_passes_ = 0, n_scored_ = 0, n_bounded_ = 0;  // in the stretch

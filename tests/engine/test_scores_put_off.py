@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym import load_workload
 from hpcgym.baselines.schedulers import scheduler_of
+from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.prepare import pool_of
@@ -35,7 +38,37 @@ EXPRESSIONS = [
     "unicef-wait/7200",
     "floor(wait/3600)",
     "1/(wait-3600)",
+    # scores without end, of which the first by submission is served
+    "log(wait+60)+exp(min(wait,time_limit)**1.5)",
+    "log(wait+3600)+(processors//0)/420",
 ]
+
+
+NUMBERS = st.sampled_from(["0", "0.5", "1", "2", "10", "60", "3600", "72000"])
+NAMES = st.sampled_from(
+    [
+        *("wait", "requested", "processors", "time_limit", "free", "free_1h", "queued", "hour"),
+        *("area", "ratio", "expansion", "unicef", "fits", "leaves", "user_running", "mean_run"),
+    ]
+)
+
+
+def combined(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "<", "and"])
+    functions = st.sampled_from(
+        ["log", "sqrt", "exp", "log2", "log10", "abs", "floor", "-", "not "]
+    )
+    powers = st.sampled_from(["2", "3", "0.5", "1.5", "-1"])
+    return st.one_of(
+        st.builds("({} {} {})".format, part, operators, part),
+        st.builds("{}({})".format, functions, part),
+        st.builds("({})**{}".format, part, powers),
+        st.builds("{}({},{})".format, st.sampled_from(["min", "max"]), part, part),
+        st.builds("({} if {} > {} else {})".format, part, part, part, part),
+    )
+
+
+POLICIES = st.builds("log(wait+{})+{}".format, NUMBERS, st.recursive(NAMES | NUMBERS, combined))
 
 
 def starts(log: str, policy: str, by_pass: bool, **rules: object) -> np.ndarray:
@@ -68,3 +101,15 @@ def test_under_other_rules(seed: int, rules: dict[str, object]) -> None:
         rules["backfill_order"] = "log(wait+60)-requested/3600"
     log, policy = LOG.format(seed=seed), EXPRESSIONS[0]
     assert (starts(log, policy, False, **rules) == starts(log, policy, True, **rules)).all()
+
+
+@settings(max_examples=60)
+@given(POLICIES, st.integers(0, 5), st.sampled_from(["typical-ratio", "user-ratio", "requested"]))
+def test_whatever_an_expression_says(policy: str, seed: int, estimate: str) -> None:
+    rules = {"policy_estimate": estimate, "backfill_order": "sjbf"}
+    log = LOG.format(seed=seed)
+    try:
+        given = starts(log, policy, False, **rules)
+    except HpcgymError:  # as it is no order
+        return
+    assert (given == starts(log, policy, True, **rules)).all()
