@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym import elementary
 from hpcgym.errors import HpcgymError, is_number
 
 Numbers = NDArray[np.int64]  # (n_ended,)
@@ -167,7 +168,7 @@ class WeightBandit:
         """
         decisions = np.searchsorted(self._when, ended.submit_time_s, side="right") - 1
         orders = np.array(self.chosen)[decisions]
-        n, slowdowns = len(self.orders), np.log(ended.bsld)
+        n, slowdowns = len(self.orders), elementary.log(ended.bsld)
         self._known = self.discount * self._known + np.bincount(orders, minlength=n) / ALIKE
         self._sums = self.discount * self._sums + np.bincount(orders, slowdowns, n) / ALIKE
 
@@ -178,6 +179,6 @@ class WeightBandit:
         # an order that was never tried, or long ago, comes first; of several the first of them
         known = np.maximum(self._known, 1e-9)
         at_best: NDArray[np.float64] = self._sums / known - self.width * np.sqrt(
-            2 * np.log(total) / known
+            2 * elementary.log(total) / known
         )
         return at_best

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "contenders.hpp"
@@ -81,6 +82,9 @@ class Answers {
       if (!programs_[0] || s.bars_some()) return express_now(s);
       begin_pass(s);
       if (programs_[1]) express(s, 1);
+      // room on nodes is only known now
+      if (!std::remove_cvref_t<decltype(s.machine)>::alike && state_.sees_room())
+        return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
       contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0));
       if (!contenders_.is_bounded()) return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
     } else if (s.queue.listed.empty() || !contenders_.is_bounded()) {

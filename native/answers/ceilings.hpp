@@ -73,7 +73,10 @@ class Ceilings {
         return each([&](std::size_t i) { return Range::of(values[s.rows[i]], values[s.rows[i]]); });
       }
       case Code::wait: return each([&](std::size_t i) { return Range{s.from[i], s.to[i]}; });
-      case Code::state: return each([](std::size_t) { return Range{}; });  // of a job: it says nothing
+      case Code::state: {  // of a job
+        const double most = which == State::fits ? 1 : inf;
+        return each([&](std::size_t) { return Range{0, most}; });
+      }
       default: {
         std::vector<double> first(n_), at_end(n_);
         const auto feature = static_cast<Feature>(which);
@@ -116,14 +119,8 @@ class Ceilings {
       case Code::multiply: return pairs([](I a, I b) { return a * b; });
       case Code::divide: return pairs([](I a, I b) { return a / b; });
       case Code::power: return pairs([](I a, I b) { return a.to_the(b); });
-      case Code::least:
-        return pairs([](I a, I b) {
-          return Range{std::min(a.least, b.least), std::min(a.most, b.most)};
-        });
-      case Code::greatest:
-        return pairs([](I a, I b) {
-          return Range{std::max(a.least, b.least), std::max(a.most, b.most)};
-        });
+      case Code::least: return pairs([](I a, I b) { return a.least_with(b); });
+      case Code::greatest: return pairs([](I a, I b) { return a.greatest_with(b); });
       case Code::whole_parts:
       case Code::rest: return pairs([](I, I) { return Range{}; });
       default: return pairs([](I, I) { return Range{0, 1}; });  // true or false

@@ -27,13 +27,14 @@ class Contenders {
   // A pass begins. `program` knows of the jobs in their rows, and what is alike for all of them.
   void begin(const JobRows& rows, i64 now, i64 ticks, const Program& program, const i64* times) {
     const std::size_t n = rows.jobs().size();
-    taken_from_ = nothing_yet;
+    taken_from_.reset();
     n_ = n;
     if (n < few) return void(length_ = 0);
     learn(now, program.of_pass());
     ++n_passes_, n_jobs_ += n;
     if (length_ == 0 && n_passes_ < rest_) return;
-    const bool knows = std::exchange(change_, rows.n_changes()) + 1 == change_;
+    const i64 known = std::exchange(change_, rows.n_changes());
+    const bool knows = known + 1 == change_;
     const bool holds =
         knows && length_ > 0 && n_scored_ <= 4 * bounds() && ceilings_.hold(now, state_);
     if (!holds) begin_stretch(now);
@@ -58,7 +59,7 @@ class Contenders {
   const std::vector<std::size_t>& take(double best, std::optional<std::size_t> guess) {
     const double least = std::max(best, last);
     took_.clear();
-    if (least >= taken_from_) return took_;
+    if (taken_from_ && least >= *taken_from_) return took_;
     if (best == -inf && n_ > 0) {
       const bool is_new = guess && most_[*guess] > -inf;
       const auto first = is_new ? *guess : index(std::ranges::max_element(most_) - most_.begin());
@@ -75,14 +76,12 @@ class Contenders {
   static constexpr double longest = 1024;
   static constexpr std::size_t longest_rest = 1'000;
   static constexpr double last = std::numeric_limits<double>::lowest();
-  // no bound is greater or equal: a score, and so a bound, may be infinite
-  static constexpr double nothing_yet = std::numeric_limits<double>::quiet_NaN();
 
   Ceilings ceilings_;
   std::vector<double> most_;       // by row, the bounds
   std::vector<std::size_t> took_;
   std::vector<std::pair<std::size_t, double>> taken_;
-  double taken_from_ = nothing_yet;  // all rows of this bound or greater ones are taken
+  std::optional<double> taken_from_;  // all rows of this bound or greater ones are taken, if any
   double length_ = 0;              // of a stretch, in passes; 0: without bounds
   std::size_t rest_ = 0;           // passes until bounds are tried again
   std::size_t n_passes_ = 0, n_scored_ = 0, n_bounded_ = 0;  // in the stretch
@@ -115,7 +114,8 @@ class Contenders {
       gap_ += share * (static_cast<double>(now - last_) - gap_);
       changes_.resize(state.size());
       for (std::size_t k = 0; k < state.size(); ++k)
-        changes_[k] += share * (std::abs(state[k] - state_[k]) - changes_[k]);
+        if (const double change = std::abs(state[k] - state_[k]); std::isfinite(change))
+          changes_[k] += share * (change - changes_[k]);
     }
     last_ = now;
     state_ = state;

@@ -25,6 +25,7 @@ class State {
   static constexpr i64 most_runs = 5;
 
   void name(std::size_t which) { named_[which] = true; }
+  bool sees_room() const { return named_[fits] || named_[leaves]; }
   // A value for each job that it was read for, or one for all.
   const std::vector<double>& values(std::size_t which) const { return values_[which]; }
   // What all running jobs have together, of a column.

@@ -14,9 +14,12 @@ from drawing import strategies as st
 from hpcgym import load_workload
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine.pool import Cluster, NodeGroup
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.prepare import pool_of
+from hpcgym.simulation.nodes import place_of
+from hpcgym.simulation.prepare import Place, pool_of
+from hpcgym.workload.model import Workload
 
 LOG = "lublin:jobs=2500,processors=128,seed={seed},load=1.15"
 
@@ -41,7 +44,33 @@ EXPRESSIONS = [
     # scores without end, of which the first by submission is served
     "log(wait+60)+exp(min(wait,time_limit)**1.5)",
     "log(wait+3600)+(processors//0)/420",
+    "exp(wait+requested)",
+    "1/(wait < 30000)-requested",
+    # what is no number is passed over in the second place
+    "min(requested, -abs(log(wait-5000)))",
+    "-max(-requested, log(wait-20000)**2)",
+    "-max(wait/1000-requested/100, exp(log(wait-40000)))",
 ]
+
+
+@pytest.mark.parametrize("policy", ["wait*(fits > 0)-requested", "wait*(leaves < 0.2)-requested"])
+@pytest.mark.parametrize("seed", range(3))
+def test_room_on_nodes_is_that_of_the_beginning_of_a_pass(policy: str, seed: int) -> None:
+    log = load_workload(f"lublin:jobs=1500,processors=128,seed={seed},load=1.3")
+    random = np.random.default_rng(seed)
+    cores, memory = random.choice([1, 2, 4, 8], len(log)), random.integers(1, 17, len(log))
+    most = 16 * np.minimum(8 // cores, 16 // memory)
+    jobs = Workload.from_columns(
+        {name: log.columns[name] for name in ("submit_time", "run_time", "requested_time")},
+        processors=128,
+        units=np.clip(log.requested_processors // cores, 1, most),
+        per_unit={"core": cores, "mem": memory},
+    )
+    cluster = Cluster(groups=(NodeGroup("thin", 16, {"core": 8, "mem": 16}),))
+    scheduler = scheduler_of("easy", {"policy": policy})
+    place = place_of(jobs, scheduler, cluster)
+    given, expected = (starts_on(place, jobs, scheduler, by_pass) for by_pass in (False, True))
+    assert (given == expected).all()
 
 
 NUMBERS = st.sampled_from(["0", "0.5", "1", "2", "10", "60", "3600", "72000"])
@@ -74,7 +103,11 @@ POLICIES = st.builds("log(wait+{})+{}".format, NUMBERS, st.recursive(NAMES | NUM
 def starts(log: str, policy: str, by_pass: bool, **rules: object) -> np.ndarray:
     workload = load_workload(log)
     scheduler = scheduler_of("easy", {"policy": policy, **rules})
-    simulation = new_simulation(workload, scheduler, pool_of(workload, Cluster(128)))
+    return starts_on(pool_of(workload, Cluster(128)), workload, scheduler, by_pass)
+
+
+def starts_on(place: Place, workload: Workload, scheduler: Scheduler, by_pass: bool) -> np.ndarray:
+    simulation = new_simulation(workload, scheduler, place)
     if by_pass:
         while simulation.drive(passes=1):
             pass

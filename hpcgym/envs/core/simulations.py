@@ -364,8 +364,8 @@ class Simulations:
         now: tuple[Any, ...] = self.out
         same = 0 if self.copies else 2
         out = Outputs(*now[:same], *map(make, now[same:]))
-        arrays: tuple[Any, ...] = (*out, self.copies)
-        self._stepper.look_at(which, self.chosen, self.numbers, *arrays)
+        look_at: Callable[..., None] = self._stepper.look_at
+        look_at(which, self.chosen, self.numbers, *out, is_lent=self.copies)
         lent = Lent(out, self.layout, self.copies)
         self._sets[which : which + 1] = [lent]
         lent.begin()
