@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
@@ -167,18 +167,25 @@ class Forecast:
         ------
         WorkloadError : no such job waits.
         """
-        rows = self.targets
-        numbers = self.state.jobs.job_number[rows]
-        found = np.flatnonzero(numbers == job)
-        if not len(found):
+        return self._forecast(int(job), self.starts[:, self._place_of(job)])
+
+    def _place_of(self, job: int) -> int:
+        """Return the place of a job among those that wait."""
+        places = np.flatnonzero(self.state.jobs.job_number[self.targets] == job)
+        if not len(places):
             runs = bool((self.state.jobs.job_number[self.state.running] == job).any())
             raise WorkloadError(
                 f"{self.state.jobs.name}: job {job} {'runs already' if runs else 'does not wait'}"
             )
-        return self._forecast(int(job), self.starts[:, found[0]])
+        return int(places[0])
 
     def if_submitted(
-        self, processors: int, requested: float | str, *, user: int | None = None
+        self,
+        processors: int,
+        requested: float | str,
+        *,
+        user: int | None = None,
+        per_unit: Mapping[str, int] | None = None,
     ) -> StartForecast:
         """Return when a job would start that were submitted now.
 
@@ -187,12 +194,14 @@ class Forecast:
         processors : that it asks for.
         requested : time [s], or a text such as "4h".
         user : whose, by the log's number of users: their usage, limits and habits count.
+        per_unit : what each of its equal parts asks for, each on one node, such as
+            ``{"core": 4, "gpu": 1}``, of a log that tells of these. By default a processor.
 
         Raises
         ------
         HpcgymError, WorkloadError : it cannot be simulated.
         """
-        job = self._new_job(processors, requested, user)
+        job = self._new_job(processors, requested, user, per_unit)
         return self._forecast(MISSING, self.new_starts(job))
 
     def shapes(
@@ -202,6 +211,7 @@ class Forecast:
         *,
         work: str | float | None = None,
         user: int | None = None,
+        per_unit: Mapping[str, int] | None = None,
         levels: Sequence[float] = LEVELS,
     ) -> pd.DataFrame:
         """Return when jobs of some shapes would start, of which one were submitted now.
@@ -212,20 +222,20 @@ class Forecast:
         requested : times to ask for [s] or as texts, each with each number of processors.
         work : processor seconds, or a text such as "512h" for processor hours: each job requests
             this over its processors. Either this or ``requested``.
-        user : as of :meth:`if_submitted`.
+        user, per_unit : as of :meth:`if_submitted`.
 
         Returns
         -------
         table : a row for each shape. Columns: processors, requested [s], and the levels, such as
             p50, of how long it waits [s]; earlier: how much earlier than the first shape it starts,
-            in the mean [s]; earlier_share, in how many futures.
+            in the mean [s]; earlier_share, in how many futures; earlier_p50 and so on, the levels
+            of that difference over the same futures [s]; ends, in how many futures the run time
+            that is drawn of the first shape is within what this one requests.
 
         Raises
         ------
         HpcgymError : both or neither of ``requested`` and ``work``, or no shape.
         """
-        import pandas as pd
-
         if (requested is None) == (work is None):
             raise HpcgymError("shapes: give either requested or work")
         if work is not None:
@@ -235,20 +245,67 @@ class Forecast:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
-        jobs = [self._new_job(width, time, user) for width, time in pairs]
+        jobs = [self._new_job(width, time, user, per_unit) for width, time in pairs]
         starts = np.column_stack([self.new_starts(job) for job in jobs])
-        first = starts[:, :1]
+        asked = [(int(job.requested_processors[0]), int(job.requested_time[0])) for job in jobs]
+        return self._compared(asked, starts, self._runs(jobs[0])[:, -1], levels)
+
+    def shorter(
+        self, job: int, requested: Sequence[float | str], *, levels: Sequence[float] = LEVELS
+    ) -> pd.DataFrame:
+        """Return when a waiting job would start if it requested other times from now on.
+
+        Parameters
+        ----------
+        job : its number.
+        requested : times [s] or texts, such as "2h".
+
+        Returns
+        -------
+        table : as of :meth:`shapes`; the first row is the job as it is. In each future it and all
+            others run as long as they do there, at most the requested time.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        HpcgymError : no such time.
+        """
+        row, jobs = int(self.targets[self._place_of(job)]), self.state.jobs
+        runs, now = self._own_runs[:, row], int(jobs.requested_time[row])
+        times = [now, *(whole_seconds("requested", time, 1) for time in requested)]
+        starts = []
+        for time in times:
+            asked, own = jobs.requested_time.copy(), self._own_runs.copy()
+            asked[row], own[:, row] = time, np.minimum(runs, time)
+            state = replace(self.state, jobs=jobs.with_columns(requested_time=asked))
+            made = Futures(state, self.scheduler, self._come, self._blocks)
+            starts.append(_floats(made.starts(own, self._block_of, np.array([row]), self.threads)))
+        asked_for = [(int(jobs.requested_processors[row]), time) for time in times]
+        return self._compared(asked_for, np.column_stack(starts), runs, levels)
+
+    def _compared(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        starts: NDArray[np.float64],
+        runs: Ints,
+        levels: Sequence[float],
+    ) -> pd.DataFrame:
+        """Return the table of shapes: starts (n_futures, n_shapes) and run times (n_futures,)."""
+        import pandas as pd
+
+        table = pd.DataFrame(shapes, columns=["processors", "requested"])
         with np.errstate(invalid="ignore"):
-            earlier = np.nan_to_num(first - starts, nan=0.0)
-        waits = quantiles(starts, levels) - self.state.time
-        return pd.DataFrame(
-            {
-                "processors": [int(job.requested_processors[0]) for job in jobs],
-                "requested": [int(job.requested_time[0]) for job in jobs],
-                **{level_name(level): waits[k] for k, level in enumerate(levels)},
-                "earlier": earlier.mean(axis=0),
-                "earlier_share": (starts < first).mean(axis=0),
-            }
+            earlier = starts[:, :1] - starts
+            earlier[np.isnan(earlier)] = 0.0  # neither ever starts
+            mean = earlier.mean(axis=0)
+        waits, saved = quantiles(starts, levels) - self.state.time, quantiles(earlier, levels)
+        names = [level_name(level) for level in levels]
+        return table.assign(
+            **dict(zip(names, waits, strict=True)),
+            earlier=mean,
+            earlier_share=(earlier > 0).mean(axis=0),
+            **{f"earlier_{name}": row for name, row in zip(names, saved, strict=True)},
+            ends=(runs[:, np.newaxis] <= table.requested.to_numpy()).mean(axis=0),
         )
 
     # -- the futures -------------------------------------------------------------------------------
@@ -319,14 +376,28 @@ class Forecast:
         start, seed = np.concatenate([state.start, none]), [self.seed, _OF_RUNS]
         return self._run_times.sample(both, start, state.time, self.futures, seed)
 
-    def _new_job(self, processors: int, requested: float | str, user: int | None) -> Workload:
+    def _new_job(
+        self,
+        processors: int,
+        requested: float | str,
+        user: int | None,
+        per_unit: Mapping[str, int] | None,
+    ) -> Workload:
         """Return a job that is submitted now, alone."""
         jobs = self.state.jobs
-        most = self.state.cluster.processors
-        width = check_whole("processors", processors, 1, most)
-        units = per_unit = None
+        width = check_whole("processors", processors, 1, self.state.cluster.processors)
+        asked, units, amounts = {CORE: 1, **(per_unit or {})}, None, None
+        for name, amount in asked.items():
+            check_whole(name, amount, int(name == CORE))
+            if name not in (CORE, *jobs.per_unit):
+                raise HpcgymError(
+                    f"per_unit: {jobs.name} does not tell how much {name!r} jobs ask for"
+                )
+        if width % asked[CORE]:
+            raise HpcgymError(f"per_unit: {width} processors are no parts of {asked[CORE]}")
         if jobs.units is not None:
-            units, per_unit = [width], {name: [int(name == CORE)] for name in jobs.per_unit}
+            units = [width // asked[CORE]]
+            amounts = {name: [asked.get(name, 0)] for name in jobs.per_unit}
         return Workload.from_columns(
             {
                 "submit_time": [self.state.time],
@@ -337,7 +408,7 @@ class Forecast:
             processors=jobs.processors,
             name=jobs.name,
             units=units,
-            per_unit=per_unit,
+            per_unit=amounts,
             first_submit_s=jobs.first_submit_s,
         )
 
