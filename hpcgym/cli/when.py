@@ -130,14 +130,15 @@ def when(
     rules = rules_of(scheduler, reading.given())
     if backtest is not None:
         asked = {"JOB": job, "--log": source, "--at": at, "--by": by, "-n": tasks, "-t": limit}
+        asked |= {"--shapes": shapes or None, "--user": user}
         for option, value in asked.items():
             if value is not None:
                 raise click.BadParameter("not with --backtest", param_hint=f"'{option}'")
         return _backtest(backtest, rules, reading, moments, futures, seed, truth, format)
     if source is None or at is None:
         raise click.UsageError("give --log and --at, or --backtest")
-    number = int(job) if job is not None and job.isdecimal() else None
-    is_script = job is not None and number is None
+    is_script = job is not None and not job.isdecimal()
+    number = None if job is None or is_script else int(job)
     if not is_script and (tasks is None) != (limit is None):
         raise click.BadParameter("a job that is not there yet has both", param_hint="'-n' / '-t'")
     if tasks is not None and job is not None:
@@ -174,7 +175,7 @@ def when(
             starts: dict[Any, StartForecast] = {"": new}
         else:
             waiting = state.jobs.job_number[~state.running].tolist()
-            starts = {one: told.of(one) for one in (waiting if number is None else [number])}
+            starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.dates import zone_of
@@ -17,7 +16,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
 from hpcgym.files import header_number
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.run_times import RunTimes
+from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.names import CORE
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
 _NEVER = np.inf
+_Amounts = Mapping[str, int] | None
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 
 
@@ -55,7 +55,7 @@ class StartForecast:
 
     job: int
     time: int
-    starts: NDArray[np.float64]
+    starts: Floats
     day_began: int = 0
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class StartForecast:
         )
         return f"StartForecast({called} starts in: {hours})"
 
-    def quantiles(self, levels: Sequence[float] = LEVELS) -> NDArray[np.float64]:
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> Floats:
         """Return the times [s] of the log's clock by which it has started with these chances."""
         return quantiles(self.starts, levels)
 
@@ -185,7 +185,7 @@ class Forecast:
         requested: float | str,
         *,
         user: int | None = None,
-        per_unit: Mapping[str, int] | None = None,
+        per_unit: _Amounts = None,
     ) -> StartForecast:
         """Return when a job would start that were submitted now.
 
@@ -211,7 +211,7 @@ class Forecast:
         *,
         work: str | float | None = None,
         user: int | None = None,
-        per_unit: Mapping[str, int] | None = None,
+        per_unit: _Amounts = None,
         levels: Sequence[float] = LEVELS,
     ) -> pd.DataFrame:
         """Return when jobs of some shapes would start, of which one were submitted now.
@@ -284,11 +284,7 @@ class Forecast:
         return self._compared(asked_for, np.column_stack(starts), runs, levels)
 
     def _compared(
-        self,
-        shapes: Sequence[tuple[int, int]],
-        starts: NDArray[np.float64],
-        runs: Ints,
-        levels: Sequence[float],
+        self, shapes: list[tuple[int, int]], starts: Floats, runs: Ints, levels: Sequence[float]
     ) -> pd.DataFrame:
         """Return the table of shapes: starts (n_futures, n_shapes) and run times (n_futures,)."""
         import pandas as pd
@@ -311,7 +307,7 @@ class Forecast:
     # -- the futures -------------------------------------------------------------------------------
 
     @cached_property
-    def starts(self) -> NDArray[np.float64]:
+    def starts(self) -> Floats:
         """When the waiting jobs start in each future, (n_futures, n_waiting) [s]; inf: never."""
         return self.starts_of(self.targets) if len(self.targets) else np.zeros((self.futures, 0))
 
@@ -320,7 +316,7 @@ class Forecast:
         """The rows of the state's jobs that wait, (n_waiting,)."""
         return np.flatnonzero(~self.state.running)
 
-    def starts_of(self, rows: Ints) -> NDArray[np.float64]:
+    def starts_of(self, rows: Ints) -> Floats:
         """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
         return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
 
@@ -377,11 +373,7 @@ class Forecast:
         return self._run_times.sample(both, start, state.time, self.futures, seed)
 
     def _new_job(
-        self,
-        processors: int,
-        requested: float | str,
-        user: int | None,
-        per_unit: Mapping[str, int] | None,
+        self, processors: int, requested: float | str, user: int | None, per_unit: _Amounts
     ) -> Workload:
         """Return a job that is submitted now, alone."""
         jobs = self.state.jobs
@@ -412,13 +404,13 @@ class Forecast:
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> NDArray[np.float64]:
+    def new_starts(self, jobs: Workload) -> Floats:
         """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
         made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
         target = np.array([made.n_own - 1])
         return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
 
-    def _forecast(self, job: int, starts: NDArray[np.float64]) -> StartForecast:
+    def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
         began = day_began(state.time, state.jobs.header)
         return StartForecast(job, state.time, np.sort(starts), began)
@@ -507,7 +499,7 @@ def day_began(time: int, header: Any) -> int:
     return time - (HOUR_S * now.hour + 60 * now.minute + now.second)
 
 
-def quantiles(starts: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
+def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
     """Return quantiles over futures, (n_levels,) or (n_levels, n_jobs) of (n_futures, n_jobs)."""
     at = np.asarray(levels, np.float64)
     if not ((at >= 0) & (at <= 1)).all():
@@ -522,6 +514,6 @@ def level_name(level: float) -> str:
     return f"p{100 * level:.4g}"
 
 
-def _floats(starts: Ints) -> NDArray[np.float64]:
+def _floats(starts: Ints) -> Floats:
     """Return starts with inf in place of -1."""
     return np.where(starts < 0, _NEVER, starts.astype(np.float64))

@@ -106,6 +106,7 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     assert all(0 <= row["coverage_80"] <= 1 for row in rows)
     for words, said in (
         ("--at 5", "not with --backtest"),
+        ("--shapes", "not with --backtest"),
         ("--truth real", "unknown truth 'real'"),
     ):
         assert said in run(*asked, *words.split()).stderr

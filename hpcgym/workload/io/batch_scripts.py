@@ -37,7 +37,6 @@ _GENERIC = {
     **{f"gpus-per-{of}": (of, "gpu:") for of in ("node", "task")},
 }
 _MEMORY = {"mem": "node", "mem-per-cpu": "core"}
-_READ = {*_COUNTS, *_MEMORY, *_GENERIC, "time"}
 
 
 class BatchJob(NamedTuple):
@@ -107,7 +106,8 @@ def _job(options: Mapping[str, tuple[str | None, str]], resources: Container[str
     units = nodes if even else tasks
     per_unit = {CORE: tasks // units * (cores or 1)}
     shares = {"node": int(even), "task": tasks // units, "core": per_unit[CORE], "job": 1}
-    unread = [name for name in options if name not in _READ and f" {name} " not in _WITHOUT_EFFECT]
+    read_here = {*_COUNTS, *_MEMORY, *_GENERIC, "time"}
+    unread = [x for x in options if x not in read_here and f" {x} " not in _WITHOUT_EFFECT]
     unread += ["nodes"] if "nodes" in options and not (even and CORE in resources) else []
     amounts = {name: {MEMORY: read(name, _memory)} for name in _MEMORY if name in options}
     for name, (_, prefix) in _GENERIC.items():
