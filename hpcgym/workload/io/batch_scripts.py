@@ -2,7 +2,7 @@
 
 sbatch reads these lines up to the first one that is neither empty nor a comment, splits them as a
 shell does, and of an option that is there twice the last counts
-(https://slurm.schedmd.com/sbatch.html).
+(https://slurm.schedmd.com/sbatch.html; ``_opt_batch_script`` in ``sbatch/opt.c``).
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ def read_batch_script(path: str | os.PathLike[str], resources: Container[str] = 
     options: dict[str, tuple[str | None, str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{path}, line {number}"
-        if line.startswith(_MAGIC) and line[len(_MAGIC) :][:1].isspace():
+        if line.startswith(_MAGIC):
             try:
-                words = shlex.split(line[len(_MAGIC) :], comments=True)
+                words = shlex.split(line.removeprefix(_MAGIC), comments=True)
             except ValueError:
                 raise WorkloadError(f"{where}: a quote that does not end") from None
             for name, value in options_in(words):
                 if not name:
-                    raise WorkloadError(f"{where}: {value!r} is no option of sbatch")
+                    raise WorkloadError(f"{where}: {value!r} is no option; hetjobs are not read")
                 options[name] = value, where
-        elif line.strip() and not line.startswith("#"):
+        elif line.strip() and not line.lstrip().startswith("#"):
             break
     return _job(options, resources)
 

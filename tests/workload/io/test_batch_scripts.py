@@ -44,7 +44,7 @@ def script(folder: Path, *lines: str) -> Path:
 def test_lines_ask_for_units(
     tmp_path: Path, words: str, units: int, per_unit: dict[str, int], unread: str
 ) -> None:
-    job = read_batch_script(script(tmp_path, "# by hand", "", f"#SBATCH {words}  # why"), GPUS)
+    job = read_batch_script(script(tmp_path, "  # by hand", "", f"#SBATCH {words}  # why"), GPUS)
     assert (job.units, job.per_unit, " ".join(job.unread)) == (units, per_unit, unread)
     assert job.requested is None
     timed = script(tmp_path, *(f"#SBATCH -{word}" for word in f" {words}".split(" -")[1:]))
@@ -71,7 +71,7 @@ def test_of_a_log_of_processors_others_are_not_looked_at(tmp_path: Path) -> None
         ("#SBATCH --time=soon", "line 2: --time=soon: no duration such as 90, 12:00:00 or 1-12"),
         ("#SBATCH -t 0", "line 2: --time=0: no limit that a forecast knows: give --time"),
         ("#SBATCH --mem=much", "line 2: --mem=much: no memory such as 4G"),
-        ("#SBATCH -n 4 hetjob", "line 2: 'hetjob' is no option of sbatch"),
+        ("#SBATCH -n 4 hetjob", "line 2: 'hetjob' is no option; hetjobs are not read"),
         ("#SBATCH -J 'a", "line 2: a quote that does not end"),
     ],
 )
