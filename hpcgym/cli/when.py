@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -18,9 +20,13 @@ from hpcgym.words import counted
 if TYPE_CHECKING:
     from hpcgym.forecasting import Forecast, StartForecast
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.io.batch_scripts import BatchJob
 
 #: Futures with a greater share of the error of recent waits alone are not to be trusted.
 _TRUSTED = 0.8
+#: Times that jobs may request in place of longer ones [s], and how many of these --shapes tries.
+_ROUND = (900, 1800, *(3600 * hours for hours in (1, 2, 4, 8, 12, 24, 48, 96, 168)))
+_TRIES = 4
 
 
 def time_limit(text: str) -> int:
@@ -36,7 +42,7 @@ def time_limit(text: str) -> int:
 @explained()
 def when(
     *,
-    job: int | None = None,
+    job: str | None = None,
     source: Annotated[str | None, Option("--log")] = None,
     at: Annotated[Any, Option("--at", type=loading.time_of_log)] = None,
     backtest: str | None = None,
@@ -44,6 +50,7 @@ def when(
     tasks: Annotated[int | None, Option("-n", "--tasks")] = None,
     limit: Annotated[Any, Option("-t", "--time", type=time_limit)] = None,
     user: int | None = None,
+    shapes: bool = False,
     scheduler: str = "easy",
     reading: loading.MachineReading,
     moments: int = 200,
@@ -63,7 +70,10 @@ def when(
 
     Arguments
     ---------
-    job JOB : The number of a waiting job, as in the log; without it all waiting jobs are shown.
+    job JOB|SCRIPT : The number of a waiting job, as in the log, or a batch script that has not been
+        submitted yet, whose #SBATCH lines are read: tasks and their processors, nodes, the time,
+        and GPUs, other generic resources and memory where the log tells of them. The output names
+        the options that are not looked at. Without it all waiting jobs are shown.
 
     Workload
     --------
@@ -83,9 +93,13 @@ def when(
     by TIME : Also say how likely it is that a job has started by then: a time of day as 18:00, the
         next one; how long from now, 6h; or seconds of the log's clock.
     tasks N : Ask for a job that is not there yet, of so many processors; with --time.
-    limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes), or 4h.
+    limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes), or 4h;
+        in place of that of a script.
     user N : Whose job this is, by the log's number of users: what they have used, their limits and
         how long their jobs run count. [default: nobody known]
+    shapes : Say what asking for less would save: how much earlier the job starts, in 10, 50 and
+        90 % of the same futures, if it requests less time, and how likely a job like it ends
+        within that.
     moments N : How many submissions --backtest tries in each half of the log; those of the first
         recalibrate those of the second.
     truth simulated|recorded : Whether the waits of --backtest are those of the rules, or those that
@@ -103,39 +117,112 @@ def when(
     hpcgym when --log KTH-SP2 --at 84d --scheduler easy
     hpcgym when 5555 --log KTH-SP2 --at 84d --by 18:00
     hpcgym when --log KTH-SP2 --at 84d -n 64 -t 4:00:00 --by 12h
+    hpcgym when job.sh --log KTH-SP2 --at 84d
+    hpcgym when job.sh --log KTH-SP2 --at 84d --shapes
     hpcgym when --backtest KTH-SP2 --scheduler easy --moments 500
     hpcgym when --log jobs.txt --at 2024-03-05T08:00 --cluster slurm.conf --scheduler slurm.conf
         --format json
     """
     from hpcgym.forecasting.forecasts import forecast
     from hpcgym.forecasting.state import snapshot
+    from hpcgym.workload.io.batch_scripts import read_batch_script
 
     rules = rules_of(scheduler, reading.given())
     if backtest is not None:
         asked = {"JOB": job, "--log": source, "--at": at, "--by": by, "-n": tasks, "-t": limit}
+        asked |= {"--shapes": shapes or None, "--user": user}
         for option, value in asked.items():
             if value is not None:
                 raise click.BadParameter("not with --backtest", param_hint=f"'{option}'")
         return _backtest(backtest, rules, reading, moments, futures, seed, truth, format)
     if source is None or at is None:
         raise click.UsageError("give --log and --at, or --backtest")
-    if (tasks is None) != (limit is None):
+    is_script = job is not None and not job.isdecimal()
+    number = None if job is None or is_script else int(job)
+    if not is_script and (tasks is None) != (limit is None):
         raise click.BadParameter("a job that is not there yet has both", param_hint="'-n' / '-t'")
     if tasks is not None and job is not None:
         raise click.BadParameter("either a waiting job or a new one", param_hint="'JOB' / '-n'")
-    if user is not None and tasks is None:
+    if user is not None and tasks is None and not is_script:
         raise click.BadParameter("it is of a new job: give -n and -t, too", param_hint="'--user'")
+    if shapes and tasks is None and job is None:
+        raise click.BadParameter("of which job? give JOB, SCRIPT or -n", param_hint="'--shapes'")
+    if shapes and by is not None:
+        raise click.BadParameter("not with --shapes", param_hint="'--by'")
     jobs = reading.load(source, schedulers=[rules])
     state = snapshot(jobs, at, cluster=reading.machine)
     told = forecast(state, rules, futures=futures, seed=seed)
+    lines: list[str] = []
+    unread, per_unit = {}, None
+    if is_script:
+        script = read_batch_script(str(job), jobs.per_unit)
+        limit, per_unit = limit or script.requested, script.per_unit
+        if limit is None:
+            raise click.BadParameter(f"{job} has no --time: give -t", param_hint="'SCRIPT'")
+        tasks = script.units * per_unit["core"]
+        lines, unread = [_said(str(job), script, limit)], {"not_looked_at": " ".join(script.unread)}
     with working(f"simulating {futures:,} futures"):
+        if shapes:
+            if tasks is not None:
+                table = told.shapes([tasks], [limit, *_less(limit)], user=user, per_unit=per_unit)
+            else:
+                now = int(jobs.requested_time[(jobs.job_number == number).argmax()])
+                table = told.shorter(number or 0, _less(now))
+            rows = [_shape(row, state.time) | unread for row in rows_of(table)]
+            return show(format, lambda: _saving(told, rows, lines), lambda: rows)
         if tasks is not None:
-            starts: dict[Any, StartForecast] = {"": told.if_submitted(tasks, limit, user=user)}
+            new = told.if_submitted(tasks, limit, user=user, per_unit=per_unit)
+            starts: dict[Any, StartForecast] = {"": new}
         else:
-            numbers = state.jobs.job_number[~state.running].tolist() if job is None else [job]
-            starts = {number: told.of(number) for number in numbers}
-    rows = [_row(number, of_job, told, by) for number, of_job in starts.items()]
-    show(format, lambda: _sheet(told, list(starts.values()), rows, by), lambda: rows)
+            waiting = state.jobs.job_number[~state.running].tolist()
+            starts = {of: told.of(of) for of in (waiting if number is None else [number])}
+    rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
+    show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
+
+
+def _said(name: str, script: BatchJob, limit: int) -> str:
+    """Return what a script asks for, as far as it is looked at, and what is not."""
+    each = ", ".join(f"{number:,} {resource}" for resource, number in script.per_unit.items())
+    text = f"{name}: {counted(script.units, 'part')} of {each}; {duration(limit)}"
+    names = (f"-{name}" if len(name) == 1 else f"--{name}" for name in script.unread)
+    return f"{text}; not looked at: {', '.join(names)}" if script.unread else text
+
+
+def _less(limit: int) -> list[int]:
+    """Return the times to request in place of a longer one [s]."""
+    return [time for time in _ROUND if time < limit][: -_TRIES - 1 : -1]
+
+
+def _shape(row: Mapping[str, Any], time: int) -> dict[str, Any]:
+    """Return what one request would save, in full."""
+    seconds = {f"p{k}_s": time + row[f"p{k}"] for k in (10, 50, 90)}
+    seconds |= {f"earlier_p{k}_s": row[f"earlier_p{k}"] for k in (10, 50, 90)}
+    asked = {"processors": row["processors"], "requested_s": row["requested"], "time_s": time}
+    known = {name: x if isfinite(x) else None for name, x in seconds.items()}
+    return {**asked, **known, "ends": row["ends"]}
+
+
+def _saving(told: Forecast, rows: list[dict[str, Any]], lines: Sequence[str]) -> Sheet:
+    """Return what people see of shapes: a table, and the one that saves most in a sentence."""
+    table = [
+        {
+            "requested": duration(row["requested_s"]),
+            "starts in, 50 %": _in(row["p50_s"], told.state.time),
+            **{f"earlier, {k} %": _earlier(row[f"earlier_p{k}_s"]) for k in (10, 50, 90)},
+            "ends by then": f"{row['ends']:.0%}",
+        }
+        for row in rows
+    ]
+    # None: it would never start otherwise
+    best = max(rows, key=lambda row: (row["earlier_p50_s"] is None, row["earlier_p50_s"] or 0))
+    low, median, high = (_earlier(best[f"earlier_p{k}_s"]) for k in (10, 50, 90))
+    if best["earlier_p50_s"] == 0:
+        said = "asking for less time saves nothing in half of the futures or more"
+    else:
+        said = f"ask for {duration(best['requested_s'])} instead of"
+        said += f" {duration(rows[0]['requested_s'])}: {median} earlier, 80 %: {low} to {high};"
+        said += f" {best['ends']:.0%} of such jobs end by then"
+    return Sheet([_title(told), *lines], [of_rows(table)], [said])
 
 
 def _backtest(
@@ -193,20 +280,29 @@ def _row(job: Any, starts: StartForecast, told: Forecast, by: str | None) -> dic
     return row if by is None else row | {"by_s": starts.second_of(by), "by": starts.by(by)}
 
 
-def _sheet(
-    told: Forecast, starts: list[StartForecast], rows: list[dict[str, Any]], by: str | None
-) -> Sheet:
-    """Return what people see: a sentence of one job, a table of several."""
+def _title(told: Forecast) -> str:
+    """Return what the machine does, and by what futures."""
     from hpcgym.baselines.labels import scheduler_name
 
     state = told.state
     running = int(state.running.sum())
     busy = int(state.jobs.requested_processors[state.running].sum())
-    title = (
+    return (
         f"{state.jobs.name}: {counted(running, 'job')} on {busy:,} of"
         f" {state.cluster.processors:,} processors, {len(state.jobs) - running:,} waiting;"
         f" {counted(told.futures, 'future')} by {scheduler_name(told.scheduler)}"
     )
+
+
+def _sheet(
+    told: Forecast,
+    starts: list[StartForecast],
+    rows: list[dict[str, Any]],
+    by: str | None,
+    lines: Sequence[str],
+) -> Sheet:
+    """Return what people see: a sentence of one job, a table of several."""
+    state, title = told.state, _title(told)
     if not starts:
         return Sheet([title, "no job waits"], [])
     if len(starts) > 1:
@@ -214,7 +310,7 @@ def _sheet(
     (row,) = rows
     called = "such a job" if row["job"] == "" else f"job {row['job']}"
     low, median, high = (_in(row[name], state.time) for name in ("p10_s", "p50_s", "p90_s"))
-    lines = [f"{called} starts in {median}; 80 %: in {low} to {high}"]
+    lines = [*lines, f"{called} starts in {median}; 80 %: in {low} to {high}"]
     if by is not None:
         lines.append(f"by {by}: {row['by']:.0%}")
     return Sheet([title, *lines], [])
@@ -233,3 +329,8 @@ def _shown(row: dict[str, Any], time: int, by: str | None) -> dict[str, Any]:
 def _in(second: float | None, time: int) -> str:
     """Return how long it is from a time to a second of the clock, in words."""
     return "never" if second is None else duration(max(second - time, 0))
+
+
+def _earlier(saved: float | None) -> str:
+    """Return how much earlier a job starts, in words; None: it would never start."""
+    return "from never" if saved is None else duration(saved)

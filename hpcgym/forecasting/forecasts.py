@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.dates import zone_of
@@ -17,7 +16,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
 from hpcgym.files import header_number
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.run_times import RunTimes
+from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.names import CORE
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
 _NEVER = np.inf
+_Amounts = Mapping[str, int] | None
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 
 
@@ -55,7 +55,7 @@ class StartForecast:
 
     job: int
     time: int
-    starts: NDArray[np.float64]
+    starts: Floats
     day_began: int = 0
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class StartForecast:
         )
         return f"StartForecast({called} starts in: {hours})"
 
-    def quantiles(self, levels: Sequence[float] = LEVELS) -> NDArray[np.float64]:
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> Floats:
         """Return the times [s] of the log's clock by which it has started with these chances."""
         return quantiles(self.starts, levels)
 
@@ -167,18 +167,25 @@ class Forecast:
         ------
         WorkloadError : no such job waits.
         """
-        rows = self.targets
-        numbers = self.state.jobs.job_number[rows]
-        found = np.flatnonzero(numbers == job)
-        if not len(found):
+        return self._forecast(int(job), self.starts[:, self._place_of(job)])
+
+    def _place_of(self, job: int) -> int:
+        """Return the place of a job among those that wait."""
+        places = np.flatnonzero(self.state.jobs.job_number[self.targets] == job)
+        if not len(places):
             runs = bool((self.state.jobs.job_number[self.state.running] == job).any())
             raise WorkloadError(
                 f"{self.state.jobs.name}: job {job} {'runs already' if runs else 'does not wait'}"
             )
-        return self._forecast(int(job), self.starts[:, found[0]])
+        return int(places[0])
 
     def if_submitted(
-        self, processors: int, requested: float | str, *, user: int | None = None
+        self,
+        processors: int,
+        requested: float | str,
+        *,
+        user: int | None = None,
+        per_unit: _Amounts = None,
     ) -> StartForecast:
         """Return when a job would start that were submitted now.
 
@@ -187,12 +194,14 @@ class Forecast:
         processors : that it asks for.
         requested : time [s], or a text such as "4h".
         user : whose, by the log's number of users: their usage, limits and habits count.
+        per_unit : what each of its equal parts asks for, each on one node, such as
+            ``{"core": 4, "gpu": 1}``, of a log that tells of these. By default a processor.
 
         Raises
         ------
         HpcgymError, WorkloadError : it cannot be simulated.
         """
-        job = self._new_job(processors, requested, user)
+        job = self._new_job(processors, requested, user, per_unit)
         return self._forecast(MISSING, self.new_starts(job))
 
     def shapes(
@@ -202,6 +211,7 @@ class Forecast:
         *,
         work: str | float | None = None,
         user: int | None = None,
+        per_unit: _Amounts = None,
         levels: Sequence[float] = LEVELS,
     ) -> pd.DataFrame:
         """Return when jobs of some shapes would start, of which one were submitted now.
@@ -212,20 +222,20 @@ class Forecast:
         requested : times to ask for [s] or as texts, each with each number of processors.
         work : processor seconds, or a text such as "512h" for processor hours: each job requests
             this over its processors. Either this or ``requested``.
-        user : as of :meth:`if_submitted`.
+        user, per_unit : as of :meth:`if_submitted`.
 
         Returns
         -------
         table : a row for each shape. Columns: processors, requested [s], and the levels, such as
             p50, of how long it waits [s]; earlier: how much earlier than the first shape it starts,
-            in the mean [s]; earlier_share, in how many futures.
+            in the mean [s]; earlier_share, in how many futures; earlier_p50 and so on, the levels
+            of that difference over the same futures [s]; ends, in how many futures the run time
+            that is drawn of the first shape is within what this one requests.
 
         Raises
         ------
         HpcgymError : both or neither of ``requested`` and ``work``, or no shape.
         """
-        import pandas as pd
-
         if (requested is None) == (work is None):
             raise HpcgymError("shapes: give either requested or work")
         if work is not None:
@@ -235,26 +245,69 @@ class Forecast:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
-        jobs = [self._new_job(width, time, user) for width, time in pairs]
+        jobs = [self._new_job(width, time, user, per_unit) for width, time in pairs]
         starts = np.column_stack([self.new_starts(job) for job in jobs])
-        first = starts[:, :1]
+        asked = [(int(job.requested_processors[0]), int(job.requested_time[0])) for job in jobs]
+        return self._compared(asked, starts, self._runs(jobs[0])[:, -1], levels)
+
+    def shorter(
+        self, job: int, requested: Sequence[float | str], *, levels: Sequence[float] = LEVELS
+    ) -> pd.DataFrame:
+        """Return when a waiting job would start if it requested other times from now on.
+
+        Parameters
+        ----------
+        job : its number.
+        requested : times [s] or texts, such as "2h".
+
+        Returns
+        -------
+        table : as of :meth:`shapes`; the first row is the job as it is. In each future it and all
+            others run as long as they do there, at most the requested time.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        HpcgymError : no such time.
+        """
+        row, jobs = int(self.targets[self._place_of(job)]), self.state.jobs
+        runs, now = self._own_runs[:, row], int(jobs.requested_time[row])
+        times = [now, *(whole_seconds("requested", time, 1) for time in requested)]
+        starts = []
+        for time in times:
+            asked, own = jobs.requested_time.copy(), self._own_runs.copy()
+            asked[row], own[:, row] = time, np.minimum(runs, time)
+            state = replace(self.state, jobs=jobs.with_columns(requested_time=asked))
+            made = Futures(state, self.scheduler, self._come, self._blocks)
+            starts.append(_floats(made.starts(own, self._block_of, np.array([row]), self.threads)))
+        asked_for = [(int(jobs.requested_processors[row]), time) for time in times]
+        return self._compared(asked_for, np.column_stack(starts), runs, levels)
+
+    def _compared(
+        self, shapes: list[tuple[int, int]], starts: Floats, runs: Ints, levels: Sequence[float]
+    ) -> pd.DataFrame:
+        """Return the table of shapes: starts (n_futures, n_shapes) and run times (n_futures,)."""
+        import pandas as pd
+
+        table = pd.DataFrame(shapes, columns=["processors", "requested"])
         with np.errstate(invalid="ignore"):
-            earlier = np.nan_to_num(first - starts, nan=0.0)
-        waits = quantiles(starts, levels) - self.state.time
-        return pd.DataFrame(
-            {
-                "processors": [int(job.requested_processors[0]) for job in jobs],
-                "requested": [int(job.requested_time[0]) for job in jobs],
-                **{level_name(level): waits[k] for k, level in enumerate(levels)},
-                "earlier": earlier.mean(axis=0),
-                "earlier_share": (starts < first).mean(axis=0),
-            }
+            earlier = starts[:, :1] - starts
+            earlier[np.isnan(earlier)] = 0.0  # neither ever starts
+            mean = earlier.mean(axis=0)
+        waits, saved = quantiles(starts, levels) - self.state.time, quantiles(earlier, levels)
+        names = [level_name(level) for level in levels]
+        return table.assign(
+            **dict(zip(names, waits, strict=True)),
+            earlier=mean,
+            earlier_share=(earlier > 0).mean(axis=0),
+            **{f"earlier_{name}": row for name, row in zip(names, saved, strict=True)},
+            ends=(runs[:, np.newaxis] <= table.requested.to_numpy()).mean(axis=0),
         )
 
     # -- the futures -------------------------------------------------------------------------------
 
     @cached_property
-    def starts(self) -> NDArray[np.float64]:
+    def starts(self) -> Floats:
         """When the waiting jobs start in each future, (n_futures, n_waiting) [s]; inf: never."""
         return self.starts_of(self.targets) if len(self.targets) else np.zeros((self.futures, 0))
 
@@ -263,7 +316,7 @@ class Forecast:
         """The rows of the state's jobs that wait, (n_waiting,)."""
         return np.flatnonzero(~self.state.running)
 
-    def starts_of(self, rows: Ints) -> NDArray[np.float64]:
+    def starts_of(self, rows: Ints) -> Floats:
         """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
         return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
 
@@ -319,14 +372,24 @@ class Forecast:
         start, seed = np.concatenate([state.start, none]), [self.seed, _OF_RUNS]
         return self._run_times.sample(both, start, state.time, self.futures, seed)
 
-    def _new_job(self, processors: int, requested: float | str, user: int | None) -> Workload:
+    def _new_job(
+        self, processors: int, requested: float | str, user: int | None, per_unit: _Amounts
+    ) -> Workload:
         """Return a job that is submitted now, alone."""
         jobs = self.state.jobs
-        most = self.state.cluster.processors
-        width = check_whole("processors", processors, 1, most)
-        units = per_unit = None
+        width = check_whole("processors", processors, 1, self.state.cluster.processors)
+        asked, units, amounts = {CORE: 1, **(per_unit or {})}, None, None
+        for name, amount in asked.items():
+            check_whole(name, amount, int(name == CORE))
+            if name not in (CORE, *jobs.per_unit):
+                raise HpcgymError(
+                    f"per_unit: {jobs.name} does not tell how much {name!r} jobs ask for"
+                )
+        if width % asked[CORE]:
+            raise HpcgymError(f"per_unit: {width} processors are no parts of {asked[CORE]}")
         if jobs.units is not None:
-            units, per_unit = [width], {name: [int(name == CORE)] for name in jobs.per_unit}
+            units = [width // asked[CORE]]
+            amounts = {name: [asked.get(name, 0)] for name in jobs.per_unit}
         return Workload.from_columns(
             {
                 "submit_time": [self.state.time],
@@ -337,17 +400,17 @@ class Forecast:
             processors=jobs.processors,
             name=jobs.name,
             units=units,
-            per_unit=per_unit,
+            per_unit=amounts,
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> NDArray[np.float64]:
+    def new_starts(self, jobs: Workload) -> Floats:
         """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
         made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
         target = np.array([made.n_own - 1])
         return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
 
-    def _forecast(self, job: int, starts: NDArray[np.float64]) -> StartForecast:
+    def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
         began = day_began(state.time, state.jobs.header)
         return StartForecast(job, state.time, np.sort(starts), began)
@@ -436,7 +499,7 @@ def day_began(time: int, header: Any) -> int:
     return time - (HOUR_S * now.hour + 60 * now.minute + now.second)
 
 
-def quantiles(starts: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
+def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
     """Return quantiles over futures, (n_levels,) or (n_levels, n_jobs) of (n_futures, n_jobs)."""
     at = np.asarray(levels, np.float64)
     if not ((at >= 0) & (at <= 1)).all():
@@ -451,6 +514,6 @@ def level_name(level: float) -> str:
     return f"p{100 * level:.4g}"
 
 
-def _floats(starts: Ints) -> NDArray[np.float64]:
+def _floats(starts: Ints) -> Floats:
     """Return starts with inf in place of -1."""
     return np.where(starts < 0, _NEVER, starts.astype(np.float64))

@@ -55,6 +55,48 @@ def test_a_job_that_is_not_there_yet(log: Path) -> None:
         assert row["p50_s"] == told.if_submitted(16, "4h", user=3).median
 
 
+def test_a_script_is_a_job_that_is_not_there_yet(log: Path, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -n 8 -c 2 -t 4:00:00\n#SBATCH --gres=gpu:1 -p long\n")
+    asked = ("when", script, "--log", log, "--at", AT, "--scheduler", "saf", "--futures", 8)
+    lines = succeed(*asked).stdout.splitlines()
+    assert lines[1].endswith("8 parts of 2 core; 4 h; not looked at: -p, --gres")
+    assert lines[2].startswith("such a job starts in ")
+    told = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
+    for limit in ((), ("-t", "30")):
+        (row,) = as_json(*asked, *limit)
+        requested = "30min" if limit else "4h"
+        assert row["p50_s"] == told.if_submitted(16, requested).median
+        assert row["not_looked_at"] == "p gres"
+    script.write_text("#!/bin/sh\n#SBATCH -n 8\n")
+    assert "has no --time: give -t" in in_words(run(*asked).stderr)
+    script.write_text("#!/bin/sh\n\n#SBATCH -n some\n")
+    assert "job.sh, line 3: --ntasks=some: no whole number" in in_words(run(*asked).stderr)
+
+
+def test_shapes_tell_what_asking_for_less_would_save(log: Path) -> None:
+    state = hpcgym.snapshot(log, AT)
+    told = hpcgym.forecast(state, "easy", futures=8)
+    waiting = told.table()
+    long = waiting[waiting.requested > 7200].iloc[-1]
+    asked = ("when", int(long.job), "--log", log, "--at", AT, "--shapes", "--futures", 8)
+    text = in_words(succeed(*asked).stdout)
+    assert "ask for " in text
+    assert "of such jobs end by then" in text
+    rows = as_csv(*asked)
+    times = [int(row["requested_s"]) for row in rows]
+    assert times == sorted(times, reverse=True)
+    table = told.shorter(int(long.job), times[1:])
+    assert table.requested.tolist() == times
+    for name in ("earlier_p10", "earlier_p50", "earlier_p90"):
+        assert [float(row[f"{name}_s"]) for row in rows] == table[name].tolist()
+    assert [float(row["ends"]) for row in rows] == table.ends.tolist()
+    rows = as_json("when", *asked[2:], "-n", 16, "-t", "8h")
+    table = told.shapes([16], ["8h", "4h", "2h", "1h", "30min"])
+    assert [row["p50_s"] for row in rows] == (AT + table.p50).tolist()
+    assert [row["earlier_p90_s"] for row in rows] == table.earlier_p90.tolist()
+
+
 def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     asked = ("when", "--backtest", log, "--moments", 4, "--futures", 4)
     text = in_words(succeed(*asked).stdout)
@@ -64,6 +106,7 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     assert all(0 <= row["coverage_80"] <= 1 for row in rows)
     for words, said in (
         ("--at 5", "not with --backtest"),
+        ("--shapes", "not with --backtest"),
         ("--truth real", "unknown truth 'real'"),
     ):
         assert said in run(*asked, *words.split()).stderr
@@ -79,6 +122,11 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
         ("-n 4 -t soon", "'soon' is no time limit such as 4:00:00, 90 (minutes) or 4h"),
         ("-n 400 -t 60", "processors must be a whole number from 1 to 64, not 400"),
         ("1", "job 1 does not wait"),
+        ("1 --shapes", "job 1 does not wait"),
+        ("1000000 --shapes", "job 1000000 does not wait"),
+        ("--shapes", "of which job? give JOB, SCRIPT or -n"),
+        ("-n 4 -t 60 --shapes --by 6h", "not with --shapes"),
+        ("job.sh", "job.sh: no such file"),
         ("--scheduler sjf-list", "do not go together: not built: no Python runs inside"),
         ("--by soon", "a time of day such as '18:00'"),
     ],

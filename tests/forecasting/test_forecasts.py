@@ -33,7 +33,9 @@ def told(state: Any, rules: str = "easy", **more: Any) -> list[Any]:
     forecast = hpcgym.forecast(state, rules, futures=8, **more)
     new = forecast.if_submitted(16, "2h", user=int(state.jobs.user_id[0]))
     shapes = forecast.shapes([8, 32], ["1h", 7200])
-    tables = [table.to_numpy().tolist() for table in (forecast.table(), shapes)]
+    table = forecast.table()
+    shorter = forecast.shorter(int(table.job.iloc[-1]), [600]) if len(table) else shapes
+    tables = [table.to_numpy().tolist() for table in (table, shapes, shorter)]
     return [*tables, forecast.starts.tolist(), new.starts.tolist()]
 
 
@@ -198,6 +200,39 @@ def test_smaller_and_shorter_jobs_start_no_later_in_the_mean() -> None:
     assert shapes.p50.iloc[-1] == alone.median - state.time
     of_work = forecast.shapes([64, 3], work="8h")
     assert of_work.requested.tolist() == [450, 9600]
+
+
+def test_a_job_that_asks_for_less_is_the_same_job_in_the_same_futures() -> None:
+    forecast = hpcgym.forecast(STATE, "easy", futures=16)
+    waiting = forecast.table()
+    job, now = int(waiting.job.iloc[-1]), int(waiting.requested.iloc[-1])
+    shorter = forecast.shorter(job, [now, 600])
+    assert shorter.requested.tolist() == [now, now, 600]
+    same = ["p50", "earlier", "earlier_p10", "earlier_p90", "ends"]
+    assert shorter.loc[0, same].tolist() == shorter.loc[1, same].tolist()
+    assert shorter.p50[0] == forecast.of(job).median - STATE.time
+    assert shorter.ends[0] == 1 >= shorter.ends[2]
+    assert shorter.earlier_p10[2] <= shorter.earlier_p50[2] <= shorter.earlier_p90[2]
+    assert shorter.earlier[2] > 0
+
+
+def test_new_jobs_ask_for_resources_of_nodes() -> None:
+    result = hpcgym.simulate("helios:jobs=1500,load=1.3,seed=1", "easy", cluster="helios")
+    state = hpcgym.snapshot(result, int(result.workload.submit_time[1400]))
+    forecast = hpcgym.forecast(state, "easy", futures=4)
+    most = dict(zip(result.cluster.resources, result.cluster.capacity.max(axis=0), strict=True))
+    gpus = int(most["gpu"])
+    nodes = len(result.cluster.capacity)
+    for asked in ({"core": 1}, {"core": 1, "gpu": gpus}):
+        forecast.if_submitted(1, "1h", per_unit=asked)
+    with pytest.raises(hpcgym.errors.WorkloadError):  # more than a node has
+        forecast.if_submitted(1, "1h", per_unit={"gpu": gpus + 1})
+    free, whole = (
+        forecast.if_submitted(nodes, "1h", per_unit={"gpu": of_node}).median
+        for of_node in (0, gpus)
+    )
+    assert free <= whole
+    assert whole > state.time
 
 
 def test_nodes_have_forecasts_too() -> None:

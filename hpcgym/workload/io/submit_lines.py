@@ -1,4 +1,4 @@
-"""The commands by which jobs of Slurm were submitted, as sacct's ``SubmitLine`` has them.
+"""Options of the commands by which jobs of Slurm are submitted, such as sacct's ``SubmitLine``.
 
 Slurm joins the words of a command with blanks (``slurm_option_get_argv_str`` in ``slurm_opt.c``),
 and reads options up to the first word that is neither an option nor the value of one: the script.
@@ -7,7 +7,7 @@ What stands behind it are arguments of the script, which may look like options.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 #: Options of sbatch, salloc and srun without a value, and those that have one behind ``=`` alone,
 #: of Slurm 22.05 to 25.05 (``slurm_opt.c``). All others have a value, which may be the next word.
@@ -30,21 +30,40 @@ _SHORTENED = {
     "licenses": "li",
     "constraint": "cons",
     "reservation": "rese",
+    "cpus-per-task": "cpus-per-t",
+    "ntasks-per-node": "ntasks-per-n",
+    "mem-per-cpu": "mem-per-c",
 }
-_LETTERS = {"C": "constraint", "d": "dependency", "G": "gpus", "L": "licenses"}
+_LETTERS = {
+    **{"C": "constraint", "d": "dependency", "G": "gpus", "L": "licenses"},
+    **{"N": "nodes", "c": "cpus-per-task", "n": "ntasks", "t": "time"},
+}
 
 
 def options_of(line: str) -> Iterator[tuple[str, str | None]]:
     """Yield the long name of each option of a command, and its value; None: it has none.
 
     >>> list(options_of("sbatch -L ansys:2 --ni=5 -HN 4 run.sh --nice=9"))
-    [('licenses', 'ansys:2'), ('nice', '5'), ('H', None), ('N', '4')]
+    [('licenses', 'ansys:2'), ('nice', '5'), ('H', None), ('nodes', '4')]
     """
     command, *words = line.split() or [""]
-    valued = _OF_SRUN if command.endswith("srun") else set()
+    for name, value in options_in(words, _OF_SRUN if command.endswith("srun") else ()):
+        if not name:
+            return
+        yield name, value
+
+
+def options_in(
+    words: Iterable[str], valued: Collection[str] = ()
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the same of words; at the first that is no option, ``""`` and that word, the last.
+
+    ``valued`` : options that have a value, against ``_ALONE``.
+    """
     rest = iter(words)
     for word in rest:
         if word in ("-", "--") or not word.startswith("-"):
+            yield "", word
             return
         if word.startswith("--"):
             name, joined, value = word[2:].partition("=")

@@ -14,7 +14,7 @@ from hpcgym.workload.io.submit_lines import options_of
     [
         ("sbatch run.sh --nice=9 -L a", []),  # arguments of the script
         ("sbatch -n 4 --time 10 --hold -Qd 7 a.sh -d 8",
-         [("n", "4"), ("time", "10"), ("hold", None), ("Q", None), ("dependency", "7")]),
+         [("ntasks", "4"), ("time", "10"), ("hold", None), ("Q", None), ("dependency", "7")]),
         ("sbatch --license=ansys:2 --lic a;b c", [("licenses", "ansys:2"), ("licenses", "a;b")]),
         ("sbatch --nice 5 -L a", [("nice", None)]),  # 5 is the script
         ("sbatch --wait -W a.sh -L b", [("wait", None), ("W", None)]),
