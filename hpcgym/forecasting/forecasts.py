@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +39,9 @@ BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
 _NEVER = np.inf
 _Amounts = Mapping[str, int] | None
-_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
+#: Its groups: hours, minutes, seconds; and what is written so, but is none.
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]|24(?=:00(?::00)?$)):([0-5]\d)(?::([0-5]\d))?")
+_LIKE_A_TIME_OF_DAY = re.compile(r"[\d:]*:[\d:]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +98,13 @@ class StartForecast:
             hours, minutes, seconds = (int(part or 0) for part in clock.groups())
             of_day = HOUR_S * hours + 60 * minutes + seconds
             return self.time + (of_day - (self.time - self.day_began)) % DAY_S
-        if isinstance(when, str):
+        if isinstance(when, str) and not _LIKE_A_TIME_OF_DAY.fullmatch(when.strip()):
+            if when.strip().isdecimal():
+                return int(when)
             seconds = in_seconds(when, "by")
             if not isinstance(seconds, str):
                 return self.time + int(seconds)
-        elif is_number(when):
+        elif is_number(when) and math.isfinite(when):
             return int(when)
         raise HpcgymError(
             f"by: a time of day such as '18:00', how long from now, '6h', or seconds of the log's"
@@ -240,6 +245,8 @@ class Forecast:
             raise HpcgymError("shapes: give either requested or work")
         if work is not None:
             total = whole_seconds("work", work, 1, 2**53)
+            for width in processors:
+                check_whole("processors", width, 1)
             pairs: list[tuple[int, Any]] = [(width, -(-total // width)) for width in processors]
         else:
             pairs = [(width, time) for width in processors for time in requested or ()]
@@ -473,6 +480,10 @@ def forecast(
     """
     futures = check_whole("futures", futures, 1, 100_000)
     seed = check_whole("seed", seed, 0, 2**63)
+    from hpcgym.forecasting.state import MachineState
+
+    if not isinstance(state, MachineState):
+        raise HpcgymError(f"forecast: of a state, of hpcgym.snapshot(), not {state!r}")
     if threads is not None:
         check_whole("threads", threads, 1)
     chosen = scheduler_of(scheduler, rules)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.simulation.continued import continuations
-from hpcgym.units import in_seconds
+from hpcgym.units import DAY_S, duration, in_seconds
+from hpcgym.words import counted
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import jobs_at, whole_seconds
 from hpcgym.workload.load import jobs_and_machine
@@ -121,7 +122,42 @@ def snapshot(
             raise HpcgymError("a result knows its machine: give neither cluster nor processors")
         return next(snapshots(source, [time_of(at, source.workload)]))
     jobs, machine = jobs_and_machine(source, cluster, processors)
-    return state_of_log(jobs, time_of(at, jobs), machine)
+    time = time_of(at, jobs)
+    _warn_of_unknown(jobs, time)
+    return state_of_log(jobs, time, machine)
+
+
+def _warn_of_unknown(jobs: Workload, time: int) -> None:
+    """Warn of a log that does not tell what a forecast of this time needs.
+
+    Raises
+    ------
+    WorkloadError : a time before the log.
+    """
+    if len(jobs) == 0:
+        return
+    first, last = int(jobs.submit_time[0]), int(jobs.submit_time[-1])
+    if time < first:
+        raise WorkloadError(f"at: {time} s is before the first submission, {first} s")
+    dropped = jobs.cleaning.get("dropped: no run time", 0)
+    if dropped and time > last - DAY_S:  # it may be the log of now
+        warn_caller(
+            f"{counted(dropped, 'job')} of {jobs.name} had no run time and were dropped;"
+            " if they run or wait, load the log with clean='none' (--clean none)",
+            WorkloadWarning,
+        )
+    if time - last > DAY_S:
+        warn_caller(
+            f"{time} s is {duration(time - last)} after the last submission of {jobs.name}: nothing"
+            " is known of the time between",
+            WorkloadWarning,
+        )
+    elif time - first < 14 * DAY_S:
+        warn_caller(
+            f"{jobs.name} tells of {duration(time - first)} before {time} s: of less than two weeks"
+            " few jobs to come are known, and starts may be forecast too early",
+            WorkloadWarning,
+        )
 
 
 def snapshots(result: Result, times: Sequence[int]) -> Iterator[MachineState]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from mistakes import mistakes_of
 from other_futures import altered
 
 import hpcgym
 from hpcgym import Cluster
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.forecasting.arrivals import Arrivals
 from hpcgym.forecasting.forecasts import StartForecast, day_began
 from hpcgym.forecasting.run_times import Distribution, RunTimes
@@ -178,6 +180,31 @@ def test_by_takes_times_of_day_and_durations() -> None:
         0.5, 0.75, 0.75, 0.75,
     )  # fmt: skip
     assert one.quantiles([0.1, 0.9]).tolist() == [50 * 3600, np.inf]
+
+
+def test_numbers_are_seconds_of_the_clock_and_a_day_ends_at_24() -> None:
+    start = StartForecast(7, 9 * DAY + 3600, np.array([9.5 * DAY]))
+    assert start.second_of("777600") == start.second_of(777_600) == 9 * DAY
+    assert start.second_of("24:00") == start.second_of("00:00") == 10 * DAY
+    for wrong in ("25:00", "24:01", "12:60", float("nan"), float("inf")):
+        with pytest.raises(HpcgymError, match="by: a time of day"):
+            start.second_of(wrong)
+
+
+def test_a_log_says_when_it_knows_too_little() -> None:
+    log = EASY.as_workload()
+    first, last = int(log.submit_time[0]), int(log.submit_time[-1])
+    with pytest.raises(WorkloadError, match="before the first submission"):
+        hpcgym.snapshot(log, first - 1)
+    with pytest.warns(WorkloadWarning, match="after the last submission"):
+        hpcgym.snapshot(log, last + 9 * DAY)
+    with pytest.warns(WorkloadWarning, match="less than two weeks"):
+        hpcgym.snapshot(log, first + DAY)
+    names = ("submit_time", "wait_time", "run_time", "requested_time", "requested_processors")
+    jobs = pd.DataFrame({name: log.columns[name] for name in names})
+    jobs.loc[jobs.run_time > 9000, "run_time"] = -1
+    with pytest.warns(WorkloadWarning, match="had no run time and were dropped"):
+        hpcgym.snapshot(jobs, last, processors=64)
 
 
 def test_days_begin_in_the_zone_of_the_log() -> None:
