@@ -262,12 +262,14 @@ ONE_STEP = {
     "interval": "episode",
     "policy_features": ["wait", "free * log(1 + processors)"],
 }
+#: Weights by which the queue gets long, and so a step: by others it may take 0.2 s.
+LONG = np.array([0.0, 1.0], np.float32)
 MixedPolicy, MixedPolicyVector = maker("MixedPolicy"), maker("MixedPolicyVector")
 
 
 def test_an_environment_whose_step_was_interrupted_begins_anew() -> None:
     env = MixedPolicy(QUEUED, **ONE_STEP)
-    action = env.action_space.sample()
+    action = LONG
     env.reset(seed=0)
     before = env.snapshot()
     with stopped():
@@ -284,7 +286,7 @@ def test_an_environment_whose_step_was_interrupted_begins_anew() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_environments_whose_step_was_interrupted_begin_anew(threads: int) -> None:
     envs = MixedPolicyVector(3, QUEUED, threads=threads, **ONE_STEP)
-    actions = envs.action_space.sample()
+    actions = np.tile(LONG, (3, 1))
     envs.reset(seed=0)
     with stopped():
         envs.step(actions)

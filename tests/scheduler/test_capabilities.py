@@ -198,6 +198,13 @@ def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     assert result.start.tolist() == as_simulated(jobs, cluster, rules).start.tolist()
 
 
+def foresee(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    """Ask when a job of one processor starts that would be submitted amid the log."""
+    state = hpcgym.snapshot(jobs, int(JOBS.submit_time[10]) + 1, cluster=cluster)
+    told = hpcgym.forecast(state, Scheduler(**plain(rules)), futures=2)
+    assert (told.if_submitted(1, "1h").starts >= state.time).all()
+
+
 #: Who tries it with which jobs on which machine.
 TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "pool": (proved, JOBS, POOL),
@@ -214,6 +221,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "batches": (batch, JOBS, POOL),
     "batches on nodes": (batch, NEEDY, NODES),
     "look-ahead": (look_ahead, JOBS, POOL),
+    "forecasts": (foresee, JOBS, POOL),
 }
 
 
@@ -237,6 +245,11 @@ OTHERWISE: dict[tuple[str, str], str] = {
         for place in ("pool", "batches", "look-ahead", "environments", "job selection")
     },
     ("environments by rule", "contiguous"): "for machines with nodes",
+    # a state is an extract, with what that does not know
+    ("forecasts", "contiguous"): BY_THE_TABLE,
+    ("forecasts", "dependencies"): "and an extract do not go together",
+    ("forecasts", "shutdown"): "which processors were off at its beginning is not known",
+    ("forecasts", "extract"): "is an extract itself",
 }
 for feature, words in (
     ("dispatcher", "unexpected keyword"),
