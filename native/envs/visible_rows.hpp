@@ -189,7 +189,7 @@ class VisibleRows {
   void compare(S& s, i64 j, User& user, i64 first, const i64* policy_times) {
     user.compared = look_;
     const i64 kept = s.rules().kept(), n = std::min(kept, State::most_runs);
-    std::copy_n(s.history(j) + kept - n, n, user.now.runs.end() - n);
+    if (n > 0) std::copy_n(s.history(j) + kept - n, n, user.now.runs.end() - n);
     const bool have_run = user.now.runs != user.seen.runs;
     const bool is_counted = user.now.running != user.seen.running || user.now.waiting != user.seen.waiting;
     if (!have_run && !is_counted) return;
