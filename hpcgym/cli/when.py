@@ -252,10 +252,10 @@ def _backtest(
         cluster=reading.machine,
         progress=counting,
     )
-    score = table.set_index("method")["crps"]
-    share = score["futures"] / score["recent"]
+    scored = table.set_index("method")
+    share = scored.crps["futures"] / scored.crps["recent"]
     by = scheduler_name(rules)
-    held = float(table.set_index("method")["coverage_95"]["futures"])
+    held = float(scored.coverage_95["futures"])
     if share > _TRUSTED:
         said = f"the rules of {by} do not explain these waits"
         said += f": futures have {share:.2f} of the error of recent waits alone"

@@ -18,6 +18,7 @@ from hpcgym.files import header_number
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.run_times import Floats, RunTimes
+from hpcgym.forecasting.state import MachineState
 from hpcgym.names import CORE
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from hpcgym.forecasting.state import MachineState
     from hpcgym.scheduler.rules import Rules, Scheduler
 
 #: Blocks of jobs to come that the futures of a forecast share.
@@ -39,8 +39,9 @@ BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
 _NEVER = np.inf
 _Amounts = Mapping[str, int] | None
-#: Its groups: hours, minutes, seconds; and what is written so, but is none.
+#: Its groups are hours, minutes and seconds.
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]|24(?=:00(?::00)?$)):([0-5]\d)(?::([0-5]\d))?")
+#: Also 25:00, which is no time of day, and no duration either.
 _LIKE_A_TIME_OF_DAY = re.compile(r"[\d:]*:[\d:]*")
 
 
@@ -341,7 +342,7 @@ class Forecast:
 
     @cached_property
     def _came(self) -> Workload:
-        """The jobs of whom blocks are made; those that have not ended have the run time -1."""
+        """The jobs of which blocks are made. Jobs that have not ended have the run time -1."""
         first = int(self.past.submit_time.searchsorted(self.state.time - LOOKS_BACK_S))
         past = self.past.take(slice(first, None))
         if len(past) and self.scheduler.quota:  # which may not have held then
@@ -480,8 +481,6 @@ def forecast(
     """
     futures = check_whole("futures", futures, 1, 100_000)
     seed = check_whole("seed", seed, 0, 2**63)
-    from hpcgym.forecasting.state import MachineState
-
     if not isinstance(state, MachineState):
         raise HpcgymError(f"forecast: of a state, of hpcgym.snapshot(), not {state!r}")
     if threads is not None:

@@ -15,11 +15,11 @@ from hpcgym.forecasting.arrivals import Block
 from hpcgym.processors import threads_here
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import knows_run_times
-from hpcgym.scheduler.estimates.learning import told_of_learning
 from hpcgym.scheduler.orders import expressions_of
 from hpcgym.scheduler.whole_nodes import own_nodes_by
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.allowance import spend
+from hpcgym.simulation.driver import Simulation
 from hpcgym.simulation.fair_share import accounts_of
 from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import prepare
@@ -148,17 +148,9 @@ def _told(
     if asks:
         before = warm_start.learned_before(part, scheduler, cluster)
         learning = warm_start.Learning(whole, scheduler, told, before)
-    model = Model(
-        **told.arguments(),
-        **place.told,
-        learning=None
-        if learning is None
-        else told_of_learning(learning.estimators, learning.learner),
-        accounts=accounts_of(whole, scheduler, cluster, place.units.ticks) if counts else None,
-        expressions=expressions_of(whole, scheduler),
-        ticks=place.units.ticks,
-        several=True,
-    )
+    shares = accounts_of(whole, scheduler, cluster, place.units.ticks) if counts else None
+    expressions = expressions_of(whole, scheduler)
+    model = Simulation(told, place, learning, shares, expressions).model(several=True)
     rows = slice(len(part))
     predicted = None if told.predicted is None else told.predicted[rows]
     own = replace(told, jobs=told.jobs[rows], users=told.users[rows], predicted=predicted)

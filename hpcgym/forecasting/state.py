@@ -201,7 +201,7 @@ def time_of(at: Any, jobs: Workload) -> int:
 
     Raises
     ------
-    WorkloadError, HpcgymError : it is none.
+    WorkloadError, HpcgymError : it is no time of that clock.
     """
     if isinstance(at, str) and in_seconds(at) == at:
         try:

@@ -103,6 +103,25 @@ class Simulation:
             raise warm_start.cannot_run(self.beginning, stuck, native.run_time(stuck))
         return native
 
+    def model(self, several: bool = False) -> Model:
+        """Return the jobs and rules as the engine has them.
+
+        ``several``: several simulations have parts of the jobs.
+        """
+        learning = self.learning
+        return Model(
+            **self.told.arguments(),
+            **self.place.told,
+            learning=None
+            if learning is None
+            else told_of_learning(learning.estimators, learning.learner),
+            accounts=self.shares,
+            expressions=self.expressions,
+            features=self.features,
+            ticks=self.place.units.ticks,
+            several=several,
+        )
+
     def begun(self) -> tuple[Native, int]:
         """Return a new simulation, and the first job that cannot run when it begins, -1 if all can.
 
@@ -110,22 +129,10 @@ class Simulation:
         ------
         WorkloadError : running jobs that together need more processors than there are.
         """
-        begins, stuck, learning = self.beginning, -1, self.learning
+        begins, stuck = self.beginning, -1
         if begins is not None:
             warm_start.check_running(begins)
-        native = Native(
-            Model(
-                **self.told.arguments(),
-                **self.place.told,
-                learning=None
-                if learning is None
-                else told_of_learning(learning.estimators, learning.learner),
-                accounts=self.shares,
-                expressions=self.expressions,
-                features=self.features,
-                ticks=self.place.units.ticks,
-            )
-        )
+        native = Native(self.model())
         if begins is not None:
             go_on = partial(native.begin, **begins.arguments("nodes" in self.place.told))
             stuck = go_on()

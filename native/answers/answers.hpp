@@ -67,9 +67,14 @@ class Answers {
   template <class S>
   void put_off(S& s, bool unwatched) {
     const Rules& r = model_->rules;
-    puts_off_ = unwatched && (programs_[0] || programs_[1]) && r.primary == Order::scored && !shares &&
-                r.renews == Renews::each_time && !r.asks && !r.starts && !r.asks_within() && !r.managed && !model_->outages &&
-                !model_->arrivals.moves && model_->stops.n_groups() == 0 && !asks_outside();
+    const bool has_scores = (programs_[0] || programs_[1]) && r.primary == Order::scored &&
+                            r.renews == Renews::each_time && !shares;
+    // who decides from outside looks at scores
+    const bool decides_alone = !r.asks && !r.starts && !r.asks_within() && !asks_outside();
+    // jobs come and leave by the passes alone, and processors do not switch
+    const bool is_plain = !r.managed && !model_->outages && !model_->arrivals.moves &&
+                          model_->stops.n_groups() == 0;
+    puts_off_ = unwatched && has_scores && decides_alone && is_plain;
     const bool is_behind = std::exchange(is_due_, false) || !s.queue.listed.empty();
     if (puts_off_ || !is_behind) return;
     s.queue.listed.clear();

@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include "range.hpp"
 #include "program.hpp"
+#include "range.hpp"
 
 namespace hpc {
 
@@ -23,6 +23,8 @@ class Ceilings {
   Range* top_ = nullptr;
 
  public:
+  static constexpr double last = std::numeric_limits<double>::lowest();  // no ceiling is lower
+
   i64 from = 0, to = -1;       // the stretch [ticks], its end included
   std::vector<Range> of_pass;  // where the values of the pass stay
 
@@ -42,8 +44,9 @@ class Ceilings {
       stretch.from.push_back(jobs.wait(row, from, ticks));
       stretch.to.push_back(jobs.wait(row, to, ticks));
     }
-    if (stack_.size() < n_ * program.steps().size()) stack_.resize(n_ * program.steps().size());
-    top_ = stack_.data() - n_;
+    const std::size_t room = n_ * (program.steps().size() + 1);
+    if (stack_.size() < room) stack_.resize(room);
+    top_ = stack_.data();  // the first are below the stack
     for (const Program::Step& step : program.steps()) {
       const std::size_t taken = Program::n_taken(step.code);
       if (taken == 0) {
@@ -59,8 +62,6 @@ class Ceilings {
   }
 
  private:
-  static constexpr double last = std::numeric_limits<double>::lowest();
-
   void leaf(const Program::Step& step, const Stretch& s) {
     const auto each = [&](auto of) {
       for (std::size_t i = 0; i < n_; ++i) top_[i] = of(i);

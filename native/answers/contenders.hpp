@@ -57,7 +57,7 @@ class Contenders {
   // The rows that may hold the best job, if the best score known is `best`, minus infinity if none
   // is; each row is told once in a pass. `guess`: a row to begin with, or none.
   const std::vector<std::size_t>& take(double best, std::optional<std::size_t> guess) {
-    const double least = std::max(best, last);
+    const double least = std::max(best, Ceilings::last);
     took_.clear();
     if (taken_from_ && least >= *taken_from_) return took_;
     if (best == -inf && n_ > 0) {
@@ -75,7 +75,6 @@ class Contenders {
   static constexpr std::size_t few = 64;  // of so few jobs all scores are worked out
   static constexpr double longest = 1024;
   static constexpr std::size_t longest_rest = 1'000;
-  static constexpr double last = std::numeric_limits<double>::lowest();
 
   Ceilings ceilings_;
   std::vector<double> most_;       // by row, the bounds

@@ -236,8 +236,8 @@ class Program {
   double* run(const Steps& steps, std::size_t n, const Look& look) {
     n_ = n;
     if (stack_.size() < n * steps.size()) stack_.resize(n * steps.size());
-    if (levels_.size() < steps.size()) levels_.resize(steps.size());
-    top_ = levels_.data() - 1;
+    if (levels_.size() <= steps.size()) levels_.resize(steps.size() + 1);
+    top_ = levels_.data();  // the first is below the stack
     double* own = stack_.data();
     for (const auto& [code, number_] : steps) {
       if (n_taken(code) == 0) {

@@ -319,7 +319,7 @@ def numbered(number: Ints, task: Ints, part: Any = 0) -> dict[str, Ints]:
 
     Parameters
     ----------
-    number, task, part : of each job, (n,): its number; the task of an array, -1 of what is none;
+    number, task, part : of each job, (n,): its number; the task, -1 if it is of no array;
         what else tells tasks apart.
     """
     at = task != MISSING

@@ -121,7 +121,7 @@ def job_id(text: str) -> tuple[int, int, bool, bool, int]:
 
 
 def ids_in(log: logs.LogRecords, name: str) -> NDArray[Any]:
-    """Return the ids in a field of a dump, (n,) of _IDS; number -1 is none."""
+    """Return the ids in a field of a dump, (n,) of _IDS; number -1: no id."""
     if name not in log.beside:
         log.beside[name] = log.column(name, job_id, _NO_ID, _IDS)
     return log.beside[name]
