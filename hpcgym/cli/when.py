@@ -194,6 +194,10 @@ def when(
             waiting = state.jobs.job_number[~state.running].tolist()
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
+    if number is not None and len(depends := told.depends_on(number)):
+        most = depends.iloc[0]
+        rows[0] |= {"depends_on": int(most.job), "depends_share": float(most.share)}
+        rows[0] |= {"depends_correlation": float(most.correlation)}
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 
 
@@ -332,6 +336,8 @@ def _sheet(
     called = "such a job" if row["job"] is None else f"job {row['job']}"
     low, median, high = (_in(row[name], state.time) for name in ("p10_s", "p50_s", "p90_s"))
     lines = [*lines, f"{called} starts in {median}; 80 %: in {low} to {high}"]
+    if row["job"] is not None and (why := told.why(row["job"])):
+        lines.append(why)
     if by is not None:
         lines.append(f"by {by}: {row['by']:.0%}")
     return Sheet(lines, [])

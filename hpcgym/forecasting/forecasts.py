@@ -14,6 +14,7 @@ from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
+from hpcgym.forecasting.reasons import correlations, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
 from hpcgym.forecasting.times import time_by
@@ -154,6 +155,48 @@ class Forecast:
         WorkloadError : no such job waits.
         """
         return self._forecast(int(job), self.starts[:, self._place_of(job)])
+
+    def depends_on(self, job: int) -> pd.DataFrame:
+        """Return on which running jobs the start of a waiting job depends, the most first.
+
+        Columns: job, its number; user; processors; correlation, over futures, of the ranks of its
+        run time and of the start in question; share, the median of its run time over its request.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        """
+        import pandas as pd
+
+        place = self._place_of(job)
+        jobs = self.state.jobs.take(self.state.running)
+        ratio = self._own_runs[:, self.state.running] / np.maximum(jobs.requested_time, 1)
+        table = pd.DataFrame(
+            {
+                "job": jobs.job_number,
+                "user": jobs.user_id,
+                "processors": jobs.requested_processors,
+                "correlation": self._correlations[:, place],
+                "share": np.median(ratio, axis=0),
+            }
+        )
+        order = table.correlation.argsort(kind="stable")[::-1]
+        return table.iloc[order].reset_index(drop=True)
+
+    def why(self, job: int) -> str:
+        """Return on which running job the start of a waiting job depends most, in words.
+
+        "" where it depends on none more than chance would have it, such as where many end.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        """
+        return sentence_of(self.depends_on(job), self.futures)
+
+    @cached_property
+    def _correlations(self) -> Floats:
+        return correlations(self._own_runs[:, self.state.running], self.starts)
 
     def _place_of(self, job: int) -> int:
         """Return the place of a job among those that wait."""

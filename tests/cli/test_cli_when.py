@@ -42,9 +42,13 @@ def test_one_job_is_a_sentence(log: Path) -> None:
     asked = ("when", job, "--log", log, "--at", AT, "--by", "18:00", "--futures", 8)
     lines = succeed(*asked).stdout.splitlines()
     assert lines[1].startswith(f"job {job} starts in ")
-    assert lines[2].startswith("by 18:00: ")
+    assert lines[-1].startswith("by 18:00: ")
     (row,) = as_json(*asked)
-    one = hpcgym.forecast(state, "easy", futures=8).of(job)
+    forecast = hpcgym.forecast(state, "easy", futures=8)
+    one, depends = forecast.of(job), forecast.depends_on(job).iloc[0]
+    assert forecast.why(job) in in_words("".join(lines))
+    assert (row["depends_on"], row["depends_share"]) == (depends.job, depends.share)
+    assert row["depends_correlation"] == depends.correlation
     assert (row["job"], row["by"], row["p90_s"]) == (job, one.by("18:00"), one.quantiles()[2])
 
 

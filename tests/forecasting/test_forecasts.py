@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from mistakes import mistakes_of
 from other_futures import altered
 
@@ -17,9 +19,11 @@ from hpcgym import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.forecasting.arrivals import Arrivals
 from hpcgym.forecasting.forecasts import StartForecast
+from hpcgym.forecasting.reasons import correlations, least_told
 from hpcgym.forecasting.run_times import Distribution, RunTimes
 from hpcgym.machine import Partition
 from hpcgym.schedule.result import Result
+from hpcgym.workload.extracts import joined
 from hpcgym.workload.model import Workload
 
 LOG = hpcgym.load_workload("lublin:jobs=900,processors=64,load=1.1,seed=3")
@@ -306,6 +310,68 @@ def test_nodes_have_forecasts_too() -> None:
     forecast = hpcgym.forecast(hpcgym.snapshot(result, busy(result)), "easy", futures=4)
     assert np.isfinite(forecast.starts).all()
     assert np.isfinite(forecast.if_submitted(64, "1h").starts).all()
+
+
+def test_a_start_depends_on_the_job_that_it_waits_for() -> None:
+    """Job 3 starts as job 1 ends, which has 3 of 4 processors; job 4 as all have ended."""
+    columns = {
+        "job_number": [1, 2, 3, 4],
+        "user_id": [1, 2, 3, 3],
+        "requested_processors": [3, 1, 3, 4],
+        "submit_time": [0, 0, 10, 20],
+        "wait_time": [0, 0, -1, -1],
+        "requested_time": [1000] * 4,
+        "run_time": [-1] * 4,
+    }
+    past = ended(run_time=[100, 200, 300, 400, 500] * 8, user_id=[1, 2] * 20)
+    past = past.with_columns(requested_time=np.full(40, 1000), job_number=np.arange(10, 50))
+    jobs = Workload.from_columns(columns, processors=4).with_columns(
+        submit_time=np.array([0, 0, 10, 20]) + 9000, wait_time=np.array([0, 0, -1, -1])
+    )
+    state = hpcgym.snapshot(joined(past, jobs), 9050)
+    assert state.jobs.job_number[state.running].tolist() == [1, 2]
+    forecast = hpcgym.forecast(state, "easy", futures=64)
+    of_third, of_fourth = forecast.depends_on(3), forecast.depends_on(4)
+    assert list(of_third) == ["job", "user", "processors", "correlation", "share"]
+    assert of_third.job.tolist() == [1, 2]
+    assert of_third.correlation[0] == pytest.approx(1)
+    assert abs(of_third.correlation[1]) < 0.4
+    assert of_fourth.job[0] == 1
+    assert of_fourth.correlation[0] < 0.9  # job 3 runs before it, too
+    shares = {job: np.median(forecast._own_runs[:, k]) / 1000 for k, job in enumerate([1, 2])}
+    assert dict(zip(of_third.job, of_third.share, strict=True)) == shares
+    usual = f"{shares[1]:.0%}"
+    assert forecast.why(3) == (
+        f"its start depends most on job 1, which usually ends at {usual} of its request (rank"
+        " correlation 1.00)"
+    )
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=30)
+def test_correlations_are_those_of_ranks(seed: int) -> None:
+    """By the definition: ties have their mean rank, and never is the latest."""
+    rng = np.random.default_rng(seed)
+    runs, starts = rng.integers(1, 6, (12, 3)), rng.integers(0, 9, (12, 2)).astype(float)
+    starts[starts == 8] = np.inf
+
+    def ranks(values: Any) -> Any:
+        return [(values < x).sum() + ((values == x).sum() - 1) / 2 for x in values]
+
+    found = correlations(runs, starts)
+    for i in range(3):
+        for k in range(2):
+            both = [ranks(runs[:, i]), ranks(starts[:, k])]
+            wanted = 0 if min(map(np.std, both)) == 0 else np.corrcoef(both)[0, 1]
+            assert found[i, k] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_chance_alone_is_not_told() -> None:
+    """Of independent run times and starts of 20 jobs, one is told in a hundredth of the cases."""
+    rng = np.random.default_rng(0)
+    most = [correlations(rng.random((64, 20)), rng.random((64, 1))).max() for _ in range(400)]
+    assert 0 <= np.mean(np.array(most) > least_told(64, 20)) <= 0.03
+    assert least_told(1, 5) == least_told(9, 0) == 1
 
 
 def parted(default: str) -> tuple[Cluster, Workload]:
