@@ -21,6 +21,7 @@ from hpcgym.baselines.labels import describe
 from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
+from hpcgym.explore.fans import fans_of
 from hpcgym.explore.sections import report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
@@ -255,11 +256,22 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
 SCRIPTS = (
     *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "measures"),
     *("colours", "raster", "state", "gantt", "panes", "overlay", "elements", "waiting", "facts"),
-    *("table", "selection", "view", "pointer", "keys", "pictures", "choice", "live", "main"),
+    *(
+        "fans",
+        "table",
+        "selection",
+        "view",
+        "pointer",
+        "keys",
+        "pictures",
+        "choice",
+        "live",
+        "main",
+    ),
 )
 
 
-def page(results: Results, *, report: bool = False) -> str:
+def page(results: Results, *, report: bool = False, at: float | str | None = None) -> str:
     """Return a page that shows schedules down to each job.
 
     It is one file of HTML, without anything from the network. A reader can zoom and move, look at
@@ -274,33 +286,42 @@ def page(results: Results, *, report: bool = False) -> str:
     report : whether tables and pictures to print follow; without matplotlib there are no pictures,
         and the page says so. Then results may be of other jobs too: schedules of the jobs of the
         first can be looked into, and the page names the others.
+    at : a time, as :func:`hpcgym.snapshot` takes it: the page shows when the jobs that waited then
+        in the first schedule were expected to start, beside what happened.
 
     Raises
     ------
-    HpcgymError : no result, one without jobs, results of different jobs, or a number beyond 2^53.
+    HpcgymError : no result, one without jobs, results of different jobs, a number beyond 2^53, or a
+        first schedule that :func:`hpcgym.forecast` does not know at this time.
     """
     given = drawable(results)
     if not report:
-        return explorer_page(given)
+        return explorer_page(given, at=at)
     lines = getattr(results, "lines", None)  # a comparison has intervals too
     return explorer_page(
-        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines
+        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines, at=at
     )
 
 
-def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
+def write_page(
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    report: bool = False,
+    at: float | str | None = None,
+) -> None:
     """Write the page of :func:`page` to a file, whole or not at all.
 
     Parameters
     ----------
-    results, report : as for :func:`page`.
+    results, report, at : as for :func:`page`.
     path : of the file.
 
     Raises
     ------
     HpcgymError : as for :func:`page`, or a file that cannot be written.
     """
-    text = page(results, report=report)
+    text = page(results, report=report, at=at)
     with whole_text(path) as file:
         file.write(text)
 
@@ -338,6 +359,7 @@ def explorer_page(
     shown: Mapping[str, Result],
     reported: Mapping[str, Result] | None = None,
     lines: Sequence[str] = (),
+    at: float | str | None = None,
     **more: Any,
 ) -> str:
     """Return a page with an explorer.
@@ -347,6 +369,7 @@ def explorer_page(
     shown : the schedules that can be looked into, of the same jobs.
     reported : those of which tables and pictures follow; None: there is no report.
     lines : what is said below their metrics.
+    at : the moment of which forecasts are shown; None: of none.
     more : goes into the header of the explorer's data.
 
     Raises
@@ -356,6 +379,8 @@ def explorer_page(
     every = shown if reported is None else reported
     record = provenance_of(every)
     head = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
+    if at is not None:
+        head["fans"] = fans_of(next(iter(shown.values())), at)
     head["fixed"] = any(map(why_not_live, shown.values()))
     parts = {
         "DATA": as_text(_packed(shown, every, head)),

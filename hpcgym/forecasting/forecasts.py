@@ -14,7 +14,7 @@ from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.reasons import correlations, sentence_of
+from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
 from hpcgym.forecasting.times import time_by
@@ -170,29 +170,58 @@ class Forecast:
 
         place = self._place_of(job)
         jobs = self.state.jobs.take(self.state.running)
-        ratio = self._own_runs[:, self.state.running] / np.maximum(jobs.requested_time, 1)
         table = pd.DataFrame(
             {
                 "job": jobs.job_number,
                 "user": jobs.user_id,
                 "processors": jobs.requested_processors,
                 "correlation": self._correlations[:, place],
-                "share": np.median(ratio, axis=0),
+                "share": self._usual_shares,
             }
         )
         order = table.correlation.argsort(kind="stable")[::-1]
         return table.iloc[order].reset_index(drop=True)
 
-    def why(self, job: int) -> str:
-        """Return on which running job the start of a waiting job depends most, in words.
+    def reasons(self) -> pd.DataFrame:
+        """Return on which running job the start of each waiting job depends most.
 
-        "" where it depends on none more than chance would have it, such as where many end.
+        Columns: job, the waiting one's number; on, the running one's, or -1 where the start depends
+        on none more than chance would have it; correlation and share, as of :meth:`depends_on`.
+        """
+        import pandas as pd
+
+        running = self.state.jobs.job_number[self.state.running]
+        waiting = self.state.jobs.job_number[self.targets]
+        if not len(running):
+            none = np.zeros(len(waiting))
+            return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
+        most = self._correlations.argmax(axis=0)
+        correlation = self._correlations.max(axis=0)
+        told = correlation >= least_told(self.futures, len(running))
+        return pd.DataFrame(
+            {
+                "job": waiting,
+                "on": np.where(told, running[most], MISSING),
+                "correlation": correlation,
+                "share": self._usual_shares[most],
+            }
+        )
+
+    def why(self, job: int) -> str:
+        """Return on which running job a waiting one's start depends most, in words; "": on none.
 
         Raises
         ------
         WorkloadError : no such job waits.
         """
-        return sentence_of(self.depends_on(job), self.futures)
+        return sentence_of(self.reasons().iloc[self._place_of(job)])
+
+    @cached_property
+    def _usual_shares(self) -> Floats:
+        """The median of the run time over the request of each running job, (n_running,)."""
+        requested = np.maximum(self.state.jobs.requested_time[self.state.running], 1)
+        shares: Floats = np.median(self._own_runs[:, self.state.running] / requested, axis=0)
+        return shares
 
     @cached_property
     def _correlations(self) -> Floats:
