@@ -6,7 +6,7 @@ import platform
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hpcgym import report
 from hpcgym.baselines.labels import describe
@@ -43,11 +43,25 @@ jobs over the makespan.
 """
 
 
+@runtime_checkable
+class Compared(Protocol):
+    """Schedules that were compared with the first: see :class:`hpcgym.Comparison`."""
+
+    @property
+    def findings(self) -> Sequence[str]:
+        """What came out, in lines."""
+        ...
+
+    def plot(self) -> Axes:
+        """Draw the differences with their intervals."""
+        ...
+
+
 def report_of(
     parts: Mapping[str, Result],
     shown: Collection[str],
     record: Mapping[str, Any],
-    lines: Sequence[str],
+    compared: Compared | None,
 ) -> str:
     """Return tables and pictures of schedules as sections of a page.
 
@@ -56,7 +70,7 @@ def report_of(
     parts : name -> schedule.
     shown : names of those that the explorer above can show.
     record : where they are from.
-    lines : what is said below their metrics.
+    compared : their differences from the first, with intervals.
     """
     others = [name for name in parts if name not in shown]
     body = [
@@ -69,7 +83,7 @@ def report_of(
         *([f'<p class="soft">{escape(_of_other_jobs(others))}</p>'] if others else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
-        paragraphs(lines),
+        paragraphs(tables.remarks(parts)),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
         *(
             [f'<p class="soft">{_OF_ENERGY.strip()}</p>']
@@ -83,7 +97,7 @@ def report_of(
         ),
         *_who_pays(parts),
         "<h2>Pictures</h2>",
-        *_pictures(parts),
+        *_pictures(parts, compared),
         "<h2>Schedulers</h2>",
         _schedulers(parts),
         *_dispatches(parts),
@@ -121,14 +135,19 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     """Return what schedules change for classes of jobs and for users; nothing of one schedule."""
-    gains = tables.who_pays(parts)
-    if gains is None:
-        return []
-    gains_table = table(gains.heads, gains.rows, words=[0])
-    return [f"<h2>{escape(gains.title)}</h2>", gains_table, paragraphs(gains.below)]
+    return [
+        piece
+        for of_users in (tables.who_pays(parts), tables.who_lose_most(parts))
+        if of_users is not None
+        for piece in (
+            f"<h2>{escape(of_users.title)}</h2>",
+            table(of_users.heads, of_users.rows, words=range(of_users.words)),
+            paragraphs(of_users.below),
+        )
+    ]
 
 
-def _pictures(parts: Mapping[str, Result]) -> list[str]:
+def _pictures(parts: Mapping[str, Result], compared: Compared | None) -> list[str]:
     """Return the pictures; Gantt charts and power only of as many schedulers as can be told apart.
 
     Where processors draw flat powers, theirs is the utilization over again. Without matplotlib the
@@ -139,6 +158,11 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [
+        *(
+            []
+            if compared is None or len(parts) < 2
+            else [(compared.plot(), "Mean bounded slowdowns, 95 % intervals.")]
+        ),
         (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
         (report.draw_utilization(parts), "Processors in use over time."),
         (report.draw_queue_length(parts), "Queued jobs over time."),
