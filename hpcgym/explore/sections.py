@@ -14,11 +14,13 @@ from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
 from hpcgym.names import printable
 from hpcgym.report import canvas, distribution, overview, tables
+from hpcgym.report.timeline import MOST_LINES
 from hpcgym.version import __version__
 from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
 
@@ -157,15 +159,14 @@ def _pictures(parts: Mapping[str, Result], compared: Compared | None) -> list[st
         return [paragraphs([f"None here: {lacking}"])]
     missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
-    figures = [
+    figures: list[tuple[Axes | Figure, str]] = [
         *(
             []
             if compared is None or len(parts) < 2
             else [(compared.plot(), "Mean bounded slowdowns, 95 % intervals.")]
         ),
         (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
-        (report.draw_utilization(parts), "Processors in use over time."),
-        (report.draw_queue_length(parts), "Queued jobs over time."),
+        (overview.draw_over_time(parts), _over_time_of(parts)),
         *_of_speedups(parts),
         *(
             (report.draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
@@ -177,9 +178,15 @@ def _pictures(parts: Mapping[str, Result], compared: Compared | None) -> list[st
             for name, result in shown_parts.items()
         ),
     ]
-    pieces = [picture(canvas.figure_of(axes), text) for axes, text in figures]
+    pieces = [picture(canvas.figure_of(drawn), text) for drawn, text in figures]
     more = f"This page has {missing}. The explorer above shows any two of the same jobs."
     return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
+
+
+def _over_time_of(parts: Mapping[str, Result]) -> str:
+    """Return what the picture of utilization and queue shows."""
+    text = "Processors in use, and queued jobs, over time."
+    return f"{text} Grey: {next(iter(parts))}." if len(parts) > MOST_LINES else text
 
 
 def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
