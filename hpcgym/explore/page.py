@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from math import lcm
@@ -22,7 +22,7 @@ from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
 from hpcgym.explore.fans import fans_of
-from hpcgym.explore.sections import report_of
+from hpcgym.explore.sections import Compared, report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.names import NAMED
@@ -33,7 +33,6 @@ from hpcgym.report.tables import (
     drawable,
     in_order,
     limits_of,
-    remarks,
     told_of_all,
 )
 from hpcgym.schedule.gains import same_jobs
@@ -297,10 +296,8 @@ def page(results: Results, *, report: bool = False, at: float | str | None = Non
     given = drawable(results)
     if not report:
         return explorer_page(given, at=at)
-    lines = getattr(results, "lines", None)  # a comparison has intervals too
-    return explorer_page(
-        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines, at=at
-    )
+    compared = results if isinstance(results, Compared) else None
+    return explorer_page(same_jobs(given, runs=True), given, compared, at)
 
 
 def write_page(
@@ -358,7 +355,7 @@ def show(results: Results, *, height: int = 760) -> Frame:
 def explorer_page(
     shown: Mapping[str, Result],
     reported: Mapping[str, Result] | None = None,
-    lines: Sequence[str] = (),
+    compared: Compared | None = None,
     at: float | str | None = None,
     **more: Any,
 ) -> str:
@@ -368,7 +365,7 @@ def explorer_page(
     ----------
     shown : the schedules that can be looked into, of the same jobs.
     reported : those of which tables and pictures follow; None: there is no report.
-    lines : what is said below their metrics.
+    compared : what came out, which stands at the top.
     at : the moment of which forecasts are shown; None: of none.
     more : goes into the header of the explorer's data.
 
@@ -385,7 +382,10 @@ def explorer_page(
     parts = {
         "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),
-        "REPORT": "" if reported is None else report_of(reported, list(shown), record, lines),
+        "REPORT": "" if reported is None else report_of(reported, list(shown), record, compared),
+        "FINDINGS": "".join(
+            f"<p>{escape(line)}</p>" for line in (() if compared is None else compared.findings)
+        ),
     }
     # in one go: a name in a report that looks like a mark stays what it is
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))
