@@ -83,6 +83,7 @@ class Session:
         self._begin = changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
+        self._one_forecast = threading.Lock()  # which waits for no explanation, a second or so
         self._origin = copy_context()  # of the command: requests come in threads of their own
         parts = {first: fixed, self._other: changed}
         #: The page with which the app begins, in UTF-8.
@@ -143,7 +144,7 @@ class Session:
         at = question.get("at")
         if type(at) is not int or not 0 <= at <= MAX_TIME:
             raise HpcgymError("forecast asks for a moment: whole seconds, from 0 on, as 'at'")
-        with self._one:
+        with self._one_forecast:
             told = self._fans(at + int(self._fixed.workload.submit_time[0]))
         return HttpAnswer(json_text(told).encode(), "application/json")
 
