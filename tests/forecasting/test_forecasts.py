@@ -44,7 +44,7 @@ def told(state: Any, rules: str = "easy", **more: Any) -> list[Any]:
     shapes = forecast.shapes([8, 32], ["1h", 7200])
     table = forecast.table()
     shorter = forecast.shorter(int(table.job.iloc[-1]), [600]) if len(table) else shapes
-    tables = [table.to_numpy().tolist() for table in (table, shapes, shorter)]
+    tables = [each.to_numpy().tolist() for each in (table, shapes, shorter, forecast.reasons())]
     return [*tables, forecast.starts.tolist(), new.starts.tolist()]
 
 
