@@ -194,10 +194,11 @@ def when(
             waiting = state.jobs.job_number[~state.running].tolist()
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
-    if number is not None and len(depends := told.depends_on(number)):
-        most = depends.iloc[0]
-        rows[0] |= {"depends_on": int(most.job), "depends_share": float(most.share)}
-        rows[0] |= {"depends_correlation": float(most.correlation)}
+    if number is not None:
+        most = told.depends_on(number).iloc[0] if told.why(number) else None
+        rows[0]["depends_on"] = None if most is None else int(most.job)
+        rows[0]["depends_share"] = None if most is None else float(most.share)
+        rows[0]["depends_correlation"] = None if most is None else float(most.correlation)
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 
 
