@@ -15,7 +15,7 @@ from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
 from hpcgym.files import header_number
-from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
@@ -412,11 +412,24 @@ class Forecast:
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> Floats:
-        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
-        made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
+    def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
+
+        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
+        and in which all run for the medians of their distributions.
+        """
+        blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        if points:
+            state = self.state
+            both = stacked([replace(state.jobs, initial=None), jobs])
+            start = np.concatenate([state.start, np.full(len(jobs), -1)])
+            median = self._run_times.medians(both, start, state.time)
+            runs = np.concatenate([runs, [both.requested_time, median]])
+            block = np.concatenate([block, np.full(2, len(blocks))])
+            blocks = [*blocks, NOBODY]
+        made = Futures(self.state, self.scheduler, self._come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
