@@ -43,7 +43,7 @@ TRUTHS = ("simulated", "recorded")
 _RECENT, _ENOUGH = 100, 30
 #: Boosting learns from so many submissions of a log; in each half at most so often, and not again
 #: before so many forecasts more.
-_TAUGHT, _PARTS, _MORE = 6000, (2, 4), 25
+_TAUGHT, _PARTS, _MORE = 6000, (2, 4), 50
 _WIDTHS, _LIMITS = (2, 5, 17, 65), (HOUR_S, 4 * HOUR_S, 12 * HOUR_S)
 
 
@@ -196,7 +196,7 @@ def forecasts_at(
     rows = np.concatenate([drawn.first, drawn.second]).tolist()
     run_times, simulated = RunTimes(log), []
     with progress("forecasting", len(rows)) as tell:
-        for row, recent in zip(rows, _recent(log, rows), strict=True):
+        for row, recent in zip(rows, recent_waits(log, rows), strict=True):
             tell(f"job {log.job_number[row]}")
             told = _simulated(log, row, scheduler, cluster, run_times, futures, seed, threads)
             simulated.append(AtSubmission(row, *told, recent))
@@ -225,16 +225,20 @@ def _simulated(
     """Return the waits of a job in futures, rising, and those by requests and by medians [s]."""
     time = int(log.submit_time[row])
     state = state_of_log(log, time, cluster)
-    # the job, and those that were submitted before it in the same second
-    new = log.take(slice(int(log.submit_time.searchsorted(time)), row + 1))
-    new = new.with_columns(run_time=np.full(len(new), -1), wait_time=np.full(len(new), -1))
+    new = new_job(log, row)
     said = Forecast(state, scheduler, state.past, number, seed + row, threads, run_times)
     waits = said.new_starts(new, points=True) - time
     requested, median = waits[number:].tolist()
     return np.sort(waits[:number]), requested, median
 
 
-def _recent(log: Workload, rows: list[int]) -> Iterator[Floats]:
+def new_job(log: Workload, row: int) -> Workload:
+    """Return a job at its submission, behind those before it in the same second."""
+    new = log.take(slice(int(log.submit_time.searchsorted(log.submit_time[row])), row + 1))
+    return new.with_columns(run_time=np.full(len(new), -1), wait_time=np.full(len(new), -1))
+
+
+def recent_waits(log: Workload, rows: list[int]) -> Iterator[Floats]:
     """Yield the quantiles of recent waits of jobs like each of some, as known at its submission.
 
     Those that waited at all, and had started: of its class of processors and of requested time, or

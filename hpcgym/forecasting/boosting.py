@@ -45,9 +45,9 @@ class Trees(NamedTuple):
     least : number of forecasts in a leaf.
     """
 
-    rounds: int = 60
+    rounds: int = 40
     leaves: int = 15
-    rate: float = 0.12
+    rate: float = 0.16
     least: int = 30
 
 

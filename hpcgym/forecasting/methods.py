@@ -38,7 +38,7 @@ LEARNED = ("boosting", "median, learned", "futures, learned")
 TAUGHT, LEAST = 3000, 100
 _SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: Of boosting over the errors of a few hundred forecasts.
-_FEW = Trees(rounds=40, leaves=7, rate=0.08, least=20)
+_FEW = Trees(rounds=25, leaves=7, rate=0.12, least=20)
 
 
 class AtSubmission(NamedTuple):

@@ -56,6 +56,7 @@ def test_moments_do_not_see_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = np.flatnonzero(LOG.wait_time > 0)
     chosen = waits[waits >= len(LOG) // 10]
     monkeypatch.setattr(methods, "LEAST", 15)
+    monkeypatch.setattr(boosting, "FITTED", np.array([0.1, 0.5, 0.9]))
     drawn = Drawn(chosen[20:60:2], chosen[100:140:2], chosen)
     row = int(drawn.second[-1])
     now = int(LOG.submit_time[row])
