@@ -27,7 +27,7 @@ EVEN, OF_ALL, ENOUGH = 20, 60, 30
 #: Weights are tried in steps of one part of so many.
 PARTS = 5
 #: How fast weights follow the CRPS, and how many forecasts they remember.
-RATE, MEMORY = 2.0, 1000
+RATE, MEMORY = 8.0, 1000
 _GRID = np.linspace(0, 1, 1001)
 
 
