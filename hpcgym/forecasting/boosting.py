@@ -225,16 +225,15 @@ class Submissions:
         of, end = group[by_end], self._end[by_end]
         begin = of.searchsorted(group)
         # ended by its submission: its place among those of the group, by their ends
-        merged = np.lexsort((np.repeat([0, 1], len(of)), np.concatenate([end, self._submit]),
-                             np.concatenate([of, group])))  # fmt: skip
+        both = np.concatenate([end, self._submit]), np.concatenate([of, group])
+        merged = np.lexsort((np.repeat([0, 1], len(of)), *both))
         ended = np.cumsum(merged < len(of))
         known = np.empty(len(of), np.int64)
         asks = merged >= len(of)
         known[merged[asks] - len(of)] = ended[asks]
-        sums = [
-            np.concatenate([[0.0], np.cumsum(power)])
-            for power in (value[by_end], value[by_end] ** 2)
-        ]
+        # parts of 2^-20 add up exactly: no later job is seen, not in a last bit either
+        exact = [np.rint(power[by_end] * 2**20) / 2**20 for power in (value, value**2)]
+        sums = [np.concatenate([[0.0], np.cumsum(power)]) for power in exact]
         from_ = np.maximum(known - last, begin)
         number = known - from_
         mean, square = ((total[known] - total[from_]) / np.maximum(number, 1) for total in sums)
