@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _TRUSTED = 0.8
 #: Of starts that a 95 % interval does not hold so often, only the medians are.
 _HELD = 0.88
+#: Methods with a smaller weight in the pool are not named.
+_WEIGHS = 0.2
 #: Times that jobs may request in place of longer ones [s], and how many of these --shapes tries.
 _ROUND = (900, 1800, *(3600 * hours for hours in (1, 2, 4, 8, 12, 24, 48, 96, 168)))
 _TRIES = 4
@@ -89,7 +91,8 @@ def when(
     at TIME : What is known just before this time: in seconds of the log's clock, 84d or
         2024-03-05T08:00.
     backtest WORKLOAD : Say how good forecasts would have been at many submissions of this log, in
-        place of --log: beside requested times, medians and recent waits alone.
+        place of --log: beside requested times, medians, recent waits alone, what boosting learns,
+        and a pool of these.
 
     Scheduler
     ---------
@@ -283,10 +286,18 @@ def _backtest(
         trusted = "trust it" if held >= _HELD else "trust the medians, not the chances"
         said = f"{trusted}: futures by {by} have {share:.2f} of the error of recent waits alone,"
         said += f" and their 95 % intervals held {held:.0%}"
+    said += f"; what has been best so far: {_most_trusted(scored.weight.to_dict())}"
     if truth == "simulated":
         said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
     title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
     show(format, lambda: Sheet([title], [of_frame(table.round(3))], [said]), lambda: rows_of(table))
+
+
+def _most_trusted(weights: Mapping[str, float]) -> str:
+    """Return the methods that a pool trusts most, in words."""
+    ranked = sorted(weights.items(), key=lambda of: -of[1])
+    shown = [of for of in ranked if of[1] >= _WEIGHS] or ranked[:1]
+    return " and ".join(f"{method} ({weight:.0%} of the pool)" for method, weight in shown)
 
 
 def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:

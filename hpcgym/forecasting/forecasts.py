@@ -12,13 +12,14 @@ import numpy as np
 
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
-from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
 from hpcgym.forecasting.times import time_by
 from hpcgym.names import CORE
+from hpcgym.simulation.plans import planned_starts
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import HOUR_S, whole_seconds
 from hpcgym.workload.columns import MISSING, Ints
@@ -370,6 +371,31 @@ class Forecast:
             ends=(runs[:, np.newaxis] <= table.requested.to_numpy()).mean(axis=0),
         )
 
+    def plan(self) -> pd.DataFrame:
+        """Return when the waiting jobs start by the plan of a pass at the time of the state.
+
+        It takes requested times at their word, and knows of no job to come: under Slurm's rules it
+        is Slurm's own estimate, ``StartTime`` of ``squeue``, as its backfilling makes it at that
+        second; under conservative backfilling the reservations. No future is simulated.
+
+        Returns
+        -------
+        table : a row for each waiting job, in the order of submission. Columns: job, its number;
+            planned [s] of the log's clock, int64: the time of the state if this pass starts it, -1
+            if it has no reservation, as it is barred, too far behind in the queue (bf_max_job_test)
+            or would start too late (bf_window).
+
+        Raises
+        ------
+        HpcgymError : rules whose passes do not plan the starts of all waiting jobs.
+        """
+        import pandas as pd
+
+        jobs = self.state.jobs
+        known = jobs.with_columns(run_time=jobs.requested_time)
+        planned = planned_starts(known, self.scheduler, self.state.cluster)[self.targets]
+        return pd.DataFrame({"job": jobs.job_number[self.targets], "planned": planned})
+
     # -- the futures -------------------------------------------------------------------------------
 
     @cached_property
@@ -527,12 +553,25 @@ class Forecast:
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> Floats:
-        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
+    def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
+
+        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
+        and in which all run for the medians of their distributions.
+        """
+        blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        if points:
+            state = self.state
+            both = stacked([replace(state.jobs, initial=None), jobs])
+            start = np.concatenate([state.start, np.full(len(jobs), -1)])
+            median = self._run_times.medians(both, start, state.time)
+            runs = np.concatenate([runs, [both.requested_time, median]])
+            block = np.concatenate([block, np.full(2, len(blocks))])
+            blocks = [*blocks, NOBODY]
         come = replace(self._come, header=jobs.header)
-        made = Futures(self.state, self.scheduler, come, self._blocks, jobs)
+        made = Futures(self.state, self.scheduler, come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state

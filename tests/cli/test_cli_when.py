@@ -166,7 +166,8 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     asked = ("when", "--backtest", log, "--moments", 4, "--futures", 4)
     text = in_words(succeed(*asked).stdout)
     assert "recent waits alone, and their 95 % intervals held" in text
-    assert "%; the waits are those of the rules themselves" in text
+    assert "; what has been best so far: " in text
+    assert "% of the pool); the waits are those of the rules themselves" in text
     rows = as_json(*asked, "--truth", "recorded")
     assert [row["method"] for row in rows] == [*METHODS]
     assert all(0 <= row["coverage_80"] <= 1 for row in rows)
