@@ -15,7 +15,7 @@ from hpcgym._engine import FOREVER, NoEpisode, Simulation, Stepper
 from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
-from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, scales_of
+from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
@@ -87,6 +87,17 @@ class Coming(NamedTuple):
 
 
 # --- The simulations behind an environment --------------------------------------------------------
+
+#: Places in an EPISODE of what is said of the next one.
+_NEXT = np.array(
+    [
+        EPISODE.names.index(f"next_{name}")
+        for name in (
+            *("start", "jobs", "counts_first", "counting", "until", "beginning", "of_slice"),
+            *("open", "span", "span_from", "horizon"),
+        )
+    ]
+)
 
 
 class Simulations:
@@ -199,18 +210,19 @@ class Simulations:
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
-        world, state = self.world(e), self.batch.episode_state[e]
+        world = self.world(e)
         first, last, _ = episode.counting
-        state["next_start"], state["next_jobs"] = episode.start, episode.stop - episode.start
-        state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
-        state["next_counts_first"], state["next_counting"] = first, last
-        state["next_of_slice"] = 0 if episode.last < 0 else world.episodes.number_counting(episode)
-        state["next_open"] = last - first + int(episode.endless)
         span, since = world.episodes.span_of(episode)
         ticks = 1 if since < 0 else world.machines.units.ticks
-        state["next_span"], state["next_span_from"] = span * ticks, since * ticks
-        # the end of a stream is that of its log, which nobody knows beforehand
-        state["next_horizon"] = FOREVER if episode.endless else episode.until
+        self._rows["episode_state"][e, _NEXT] = (
+            *(episode.start, episode.stop - episode.start),
+            *(first, last, episode.until, max(episode.beginning, 0)),
+            0 if episode.last < 0 else world.episodes.number_counting(episode),
+            last - first + int(episode.endless),
+            *(span * ticks, since * ticks),
+            # the end of a stream is that of its log, which nobody knows beforehand
+            FOREVER if episode.endless else episode.until,
+        )
         if any(self.rewards.references):
             self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
