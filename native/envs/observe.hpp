@@ -113,7 +113,7 @@ class Observer {
     const bool by_processors = !s.rules().holds && !std::is_same_v<M, Nodes>;
     const VisibleRows::Sums sums = rows.add_up(by_processors, free, [&](i64 j) { return fits(j); });
     for (const std::size_t k : table.moving)
-      if (!rows.write_of_now(k, free)) see_feature(static_cast<Shown>(table.codes[k]), rows.column(k));
+      if (!rows.write_of_now(k)) see_feature(static_cast<Shown>(table.codes[k]), rows.column(k));
     if (kept.of_now.size() > 0) kept.of_now.look(s, jobs, at);
     for (const Table::Written& each : table.of_now) see_expression(each, at, rows.column(each.column));
     rows.copy(out);
@@ -131,7 +131,7 @@ class Observer {
     out[2] = static_cast<float>(sums.processors / (sums.processors + machine));
     out[3] = static_cast<float>(sums.area / (sums.area + hour * machine));
     out[4] = static_cast<float>(past / (past + hour));
-    out[5] = ratio(sums.fitting, std::max(visible, i64{1}));
+    out[5] = static_cast<float>(sums.fitting / static_cast<double>(std::max(visible, i64{1})));
   }
   // Of each visible job the value of an expression, or the share of the window with less.
   void see_expression(const Table::Written& told, const InTable& at, float* out) {

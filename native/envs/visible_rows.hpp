@@ -38,12 +38,13 @@ class VisibleRows {
   std::vector<float> rows_;
   std::vector<i64> submits_;                  // [s]
   std::vector<double> requested_, processors_;  // [s], and units
-  std::vector<std::uint8_t> fits_;
+  std::vector<std::uint8_t> fits_;            // if that is not of processors alone
   std::vector<OfUser> of_user_;               // if users are shown
   std::vector<Foretold> foretold_;            // if predictions change
   Expressed expressed_;
   ShownUsers users_;
   i64 time_ = -1, oldest_ = 0;  // [s] now, and the longest wait
+  double room_ = 0;             // free units
   std::size_t stale_ = 0;       // from this place on, waits are of other times
 
  public:
@@ -56,7 +57,6 @@ class VisibleRows {
         submits_(index(room)),
         requested_(index(room)),
         processors_(index(room)),
-        fits_(index(room)),
         of_user_(has_users_ ? index(room) : 0),
         foretold_(foresees_ ? index(room) : 0),
         expressed_(table.kept_expressions),
@@ -95,41 +95,41 @@ class VisibleRows {
   float* column(std::size_t k) { return rows_.data() + k; }
 
   struct Sums {  // over all rows
-    double processors = 0, area = 0;
-    i64 oldest = 0, fitting = 0;
+    double processors, area;
+    i64 oldest;      // [s]
+    double fitting;  // jobs
   };
   // Add up; `fits(j)` says whether a job could start now, if that is not a matter of its processors and
   // of the free ones alone.
   template <class F>
   Sums add_up(bool by_processors, i64 free, F fits) {
-    Sums sums;
     const std::size_t n = line_.size();
     const double *processors = processors_.data(), *requested = requested_.data();
-    const i64* submits = submits_.data();
-    std::uint8_t* is_fit = fits_.data();
-    const auto room = static_cast<double>(free);
-    if (by_processors)
-      for (std::size_t i = 0; i < n; ++i) is_fit[i] = processors[i] <= room;
-    else
-      for (std::size_t i = 0; i < n; ++i) is_fit[i] = fits(line_.jobs()[i]);
-    double width = 0, area = 0;
-    std::int32_t fitting = 0;
-#pragma omp simd reduction(+ : width, area)
-    for (std::size_t i = 0; i < n; ++i) width += processors[i], area += processors[i] * requested[i];
-    constexpr double exact = 9'007'199'254'740'992;  // 2^53: up to it the order of a sum is nothing to it
-    if (area >= exact) {
+    const double room = room_ = static_cast<double>(free);
+    double width = 0, area = 0, fitting = 0;
+#pragma omp simd reduction(+ : width, area, fitting)
+    for (std::size_t i = 0; i < n; ++i) {
+      width += processors[i], area += processors[i] * requested[i];
+      fitting += processors[i] <= room ? 1.0 : 0.0;
+    }
+    if (constexpr double exact = i64{1} << 53; area >= exact) {  // below it the order of a sum is nothing to it
       area = 0;
       for (std::size_t i = 0; i < n; ++i) area += processors[i] * requested[i];
     }
+    fits_.clear();
+    if (!by_processors) {
+      for (const i64 j : line_.jobs()) fits_.push_back(fits(j));
+      fitting = static_cast<double>(std::ranges::count(fits_, 1));
+    }
     i64 first = time_;
-    for (std::size_t i = 0; i < n; ++i) first = std::min(first, submits[i]), fitting += is_fit[i];
+    for (std::size_t i = 0; i < n; ++i) first = std::min(first, submits_[i]);
     oldest_ = time_ - first;
     return {width, area, oldest_, fitting};
   }
   // Write a column that is of the time, or of the room, if it is such; return whether it is.
-  bool write_of_now(std::size_t k, i64 free) {
-    const auto machine = static_cast<double>(table_.settings.processors), room = static_cast<double>(free);
-    const double *processors = processors_.data(), *requested = requested_.data();
+  bool write_of_now(std::size_t k) {
+    const auto machine = static_cast<double>(table_.settings.processors);
+    const double *processors = processors_.data(), *requested = requested_.data(), room = room_;
     const std::uint8_t* is_fit = fits_.data();
     switch (static_cast<Shown>(table_.codes[k])) {
       case Shown::wait:
@@ -149,7 +149,8 @@ class VisibleRows {
         });
         return true;
       case Shown::fit:
-        write_column(k, 0, [=](std::size_t i) { return static_cast<float>(is_fit[i]); });
+        if (fits_.empty()) write_column(k, 0, [=](std::size_t i) { return processors[i] <= room ? 1.0F : 0.0F; });
+        else write_column(k, 0, [=](std::size_t i) { return static_cast<float>(is_fit[i]); });
         return true;
       case Shown::leaves:  // units that the job leaves free
         write_column(k, 0, [=](std::size_t i) {
@@ -205,12 +206,14 @@ class VisibleRows {
     std::size_t end = i;
     for (; end < line_.size() && of_user_[end] == shown; ++end) of_user_[end] = now;
     if (now == shown) return end;
-    if (users_.is_same(user)) {
+    const bool is_same = users_.is_same(user);
+    if (is_same) {
       const float* value = users_.values(user);
       for (const Table::Written& each : table_.of_users) fill_column(each.column, i, end, *value++);
     }
+    if (is_same && table_.of_both.empty()) return end;
     for (; i < end; ++i) {
-      if (!users_.is_same(user)) write(s, table_.of_users, i, at);
+      if (!is_same) write(s, table_.of_users, i, at);
       write(s, table_.of_both, i, at);
     }
     return end;

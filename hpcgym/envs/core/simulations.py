@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, NoEpisode, Simulation, Stepper
-from hpcgym.envs.core.base import Definition
+from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
+    PAIR_SCORES_KIND,
+    PAIRS_KIND,
+    SELECTION_KIND,
+    Definition,
+)
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
 from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, scales_of
@@ -88,6 +94,8 @@ class Coming(NamedTuple):
 
 # --- The simulations behind an environment --------------------------------------------------------
 
+#: Kinds of actions of which a mask says which there are.
+_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 #: Places in an EPISODE of what is said of the next one.
 _NEXT = np.array(
     [
@@ -116,6 +124,9 @@ class Simulations:
     worlds : what those of each log share.
     rewards, scheduler, kind, layout, terms : the same for all.
     reward_keys : of the terms in infos, in their order.
+    tells_ends : whether jobs are paid when they end, and infos say which have.
+    tells_masks, lists_neighbours : whether infos say which actions there are, and which running
+        jobs others can be put beside.
     batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     names, limits : of the present episode of each simulation.
@@ -134,6 +145,8 @@ class Simulations:
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
         self.reward_keys = [f"reward_{term}" for term in self.terms]
+        self.tells_ends = self.rewards.paid == PAID_AT_END
+        self.tells_masks = self.kind in _WITH_ACTION_MASKS
         self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
         self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
@@ -142,6 +155,7 @@ class Simulations:
         self._scales: dict[tuple[Episodes, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
+        self.lists_neighbours = self.batch.neighbours.shape[1] > 0
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, world.numbers))
         self._make_stepper()
@@ -191,11 +205,6 @@ class Simulations:
     def time(self, e: int) -> Any:
         """Return the time of simulation ``e`` [s], an int; where jobs share nodes a float."""
         return self.seconds(self.out.told.item(e, 0), e)
-
-    @property
-    def tells_ends(self) -> bool:
-        """Whether jobs are paid when they end, and infos say which have."""
-        return self.rewards.paid == PAID_AT_END
 
     @property
     def nbytes(self) -> int:
@@ -352,10 +361,9 @@ class Simulations:
     @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """What is listed in all simulations, (n, M), and how much of it counts, (n,), or None."""
-        listed = self.batch.neighbours
-        if listed.shape[1] == 0:
+        if not self.lists_neighbours:
             return None
-        return listed.copy(), self.batch.episode_state["beside"].copy()
+        return self.batch.neighbours.copy(), self.batch.episode_state["beside"].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
