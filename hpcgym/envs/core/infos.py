@@ -328,6 +328,8 @@ class Teller:
 
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
+        if len(those) == self._env.num_envs and self._simulations.copies:
+            return self.of_step(None)  # which makes what is asked for
         return self._added(those, [info_of(self._simulations, e) for e in those])
 
     def _added(self, those: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:
