@@ -99,7 +99,7 @@ _WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_K
 #: Places in an EPISODE of what is said of the next one.
 _NEXT = np.array(
     [
-        EPISODE.names.index(f"next_{name}")
+        list(EPISODE.names or ()).index(f"next_{name}")
         for name in (
             *("start", "jobs", "counts_first", "counting", "until", "beginning", "of_slice"),
             *("open", "span", "span_from", "horizon"),
