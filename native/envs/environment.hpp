@@ -486,12 +486,12 @@ class Environment final : public AnyEnvironment {
     const i64 room = row.size_of_window, head = size_of_head();
     i64 found = p.noted, seen = 0;
     const i64 missing = sim().started - p.counted + found;
-    for (i64 i = 0; i < p.visible; ++i) {
-      const i64 j = row.window[i];
-      if (j >= p.cursor) continue;  // of the tail, which is rebuilt below
-      if (waits(j)) row.window[seen++] = j;
-      else row.fresh[found++] = j;
-    }
+    i64* const tail = std::lower_bound(row.window, row.window + p.visible, p.cursor);  // which is rebuilt below
+    const i64* next = row.window;
+    for (; next < tail && found < missing; ++next)
+      if (waits(*next)) row.window[seen++] = *next;
+      else row.fresh[found++] = *next;
+    seen = std::copy(next, const_cast<const i64*>(tail), row.window + seen) - row.window;  // all others wait
     for (i64 j = p.cursor; found < missing; ++j)
       if (!waits(j) && sim().of(j).number >= p.counted) row.fresh[found++] = j;
     for (; seen < head && p.cursor < sim().next; ++p.cursor)

@@ -160,12 +160,13 @@ struct Table {
   // Expressions by what they change with: policy times at most; the job's user alone; policy times
   // and user; anything else, or values of other jobs.
   struct Written {
-    std::size_t which, column;  // place among `kept`, or among `anew` for those of now
+    std::size_t which, column;  // place among the kept, or the others for those of now
     bool is_rank;
     bool sees_counts, sees_runs;  // of users: whether it looks at their jobs now, and at their last runs
+    std::size_t alone;            // the name of the state that it is and nothing else, or State::n_values
   };
   std::vector<Written> of_jobs, of_users, of_both, of_now;
-  std::vector<Expression> kept, anew;
+  std::vector<Expression> kept_expressions, expressions_of_now;
 
   // The first code that is an expression.
   i64 first_expression() const { return static_cast<i64>(Shown::own) + n_columns; }
@@ -209,11 +210,12 @@ struct Table {
       else if (code == Program::column) job = true;
       else if (code < Program::negative && code != Program::number) now = true;
     }
-    std::vector<Expression>& own = now ? anew : kept;
-    const bool user = counts || runs;
+    std::vector<Expression>& among = now ? expressions_of_now : kept_expressions;
+    const bool user = counts || runs, is_state = told.codes.size() == 1 && told.codes[0] == Program::state;
+    const std::size_t alone = is_state ? static_cast<std::size_t>(told.numbers[0]) : State::n_values;
     (now ? of_now : !user ? of_jobs : job ? of_both : of_users)
-        .push_back({own.size(), column, ranks[which] == 1, counts, runs});
-    own.push_back(told);
+        .push_back({among.size(), column, ranks[which] == 1, counts, runs, alone});
+    among.push_back(told);
   }
   float of_job(i64 j, i64 code) const {
     const Job& job = model->jobs[j];

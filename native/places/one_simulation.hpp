@@ -359,9 +359,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (reason) throw std::invalid_argument(reason);
     for (const i64 j : jobs) checked(j);
     Expressed expressed({told});
-    const i64* learned = answers_.learned_times();
-    expressed.look(sim_, jobs, 0, learned);
-    const double* values = expressed.values(0, learned);
+    const InTable at{0, answers_.learned_times()};
+    expressed.look(sim_, jobs, at);
+    const double* values = expressed.values(0, at);
     return {values, values + jobs.size()};
   }
   std::vector<i64> in_order(std::vector<i64> jobs) const override {

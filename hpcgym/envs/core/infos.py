@@ -15,7 +15,6 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.envs.core.base import CANDIDATES_KIND, PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import ScheduleState
 from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.simulations import Simulations
@@ -153,22 +152,22 @@ def schedule_of(state: ScheduleState) -> Result:
 
 #: Begins the names of what infos have at an episode's end alone.
 _AT_END = "episode_"
-_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
-    out, batch = simulations.out, simulations.batch
+    out = simulations.out
     # numbers as numpy has them: others ask for their dtype
     info = {"window": out.told[e, N_TOLD:].copy(), "time_s": simulations.seconds(out.told[e, 0], e)}
     info |= zip(simulations.reward_keys, out.terms[e], strict=False)
-    if batch.neighbours.shape[1]:
+    if simulations.lists_neighbours:
         info["neighbour_rows"] = simulations.neighbours_of(e)
     if simulations.tells_ends:
+        batch = simulations.batch
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments
         info |= {"ended": batch.gone[e, :n].tolist(), "ended_bsld": batch.gone_bsld[e, :n].tolist()}
-    if simulations.kind in _WITH_ACTION_MASKS:
+    if simulations.tells_masks:
         info["action_mask"] = out.masks[e].copy()
     return info
 
@@ -290,9 +289,9 @@ class Teller:
         self._env, self._simulations = env, simulations
         # in the order in which a loop over single environments has them
         names = ["window", "time_s", *simulations.reward_keys]
-        names += ["neighbour_rows"] * (simulations.neighbours is not None)
+        names += ["neighbour_rows"] * simulations.lists_neighbours
         names += ["ended", "ended_bsld"] * simulations.tells_ends
-        names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
+        names += ["action_mask"] * simulations.tells_masks
         self._usual = _later(names)
         ends = [
             _AT_END + name for name, _ in zip(_METRICS_OF_TERMS, simulations.terms, strict=False)
@@ -329,6 +328,8 @@ class Teller:
 
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
+        if len(those) == self._env.num_envs and self._simulations.copies:
+            return self.of_step(None)  # which makes what is asked for
         return self._added(those, [info_of(self._simulations, e) for e in those])
 
     def _added(self, those: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:

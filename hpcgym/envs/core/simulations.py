@@ -12,10 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, NoEpisode, Simulation, Stepper
-from hpcgym.envs.core.base import Definition
+from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
+    PAIR_SCORES_KIND,
+    PAIRS_KIND,
+    SELECTION_KIND,
+    Definition,
+)
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
-from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, scales_of
+from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
@@ -88,6 +94,19 @@ class Coming(NamedTuple):
 
 # --- The simulations behind an environment --------------------------------------------------------
 
+#: Kinds of actions of which a mask says which there are.
+_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
+#: Places in an EPISODE of what is said of the next one.
+_NEXT = np.array(
+    [
+        list(EPISODE.names or ()).index(f"next_{name}")
+        for name in (
+            *("start", "jobs", "counts_first", "counting", "until", "beginning", "of_slice"),
+            *("open", "span", "span_from", "horizon"),
+        )
+    ]
+)
+
 
 class Simulations:
     """Simulations of episodes of one log or several, advanced from decision to decision.
@@ -105,6 +124,9 @@ class Simulations:
     worlds : what those of each log share.
     rewards, scheduler, kind, layout, terms : the same for all.
     reward_keys : of the terms in infos, in their order.
+    tells_ends : whether jobs are paid when they end, and infos say which have.
+    tells_masks, lists_neighbours : whether infos say which actions there are, and which running
+        jobs others can be put beside.
     batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     names, limits : of the present episode of each simulation.
@@ -123,6 +145,8 @@ class Simulations:
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
         self.reward_keys = [f"reward_{term}" for term in self.terms]
+        self.tells_ends = self.rewards.paid == PAID_AT_END
+        self.tells_masks = self.kind in _WITH_ACTION_MASKS
         self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
         self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
@@ -131,6 +155,7 @@ class Simulations:
         self._scales: dict[tuple[Episodes, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
+        self.lists_neighbours = self.batch.neighbours.shape[1] > 0
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, world.numbers))
         self._make_stepper()
@@ -182,11 +207,6 @@ class Simulations:
         return self.seconds(self.out.told.item(e, 0), e)
 
     @property
-    def tells_ends(self) -> bool:
-        """Whether jobs are paid when they end, and infos say which have."""
-        return self.rewards.paid == PAID_AT_END
-
-    @property
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
         own = (*self.out, self.chosen, self.numbers, *self._rows.values())
@@ -199,18 +219,19 @@ class Simulations:
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
-        world, state = self.world(e), self.batch.episode_state[e]
+        world = self.world(e)
         first, last, _ = episode.counting
-        state["next_start"], state["next_jobs"] = episode.start, episode.stop - episode.start
-        state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
-        state["next_counts_first"], state["next_counting"] = first, last
-        state["next_of_slice"] = 0 if episode.last < 0 else world.episodes.number_counting(episode)
-        state["next_open"] = last - first + int(episode.endless)
         span, since = world.episodes.span_of(episode)
         ticks = 1 if since < 0 else world.machines.units.ticks
-        state["next_span"], state["next_span_from"] = span * ticks, since * ticks
-        # the end of a stream is that of its log, which nobody knows beforehand
-        state["next_horizon"] = FOREVER if episode.endless else episode.until
+        self._rows["episode_state"][e, _NEXT] = (
+            *(episode.start, episode.stop - episode.start),
+            *(first, last, episode.until, max(episode.beginning, 0)),
+            0 if episode.last < 0 else world.episodes.number_counting(episode),
+            last - first + int(episode.endless),
+            *(span * ticks, since * ticks),
+            # the end of a stream is that of its log, which nobody knows beforehand
+            FOREVER if episode.endless else episode.until,
+        )
         if any(self.rewards.references):
             self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
@@ -340,10 +361,9 @@ class Simulations:
     @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """What is listed in all simulations, (n, M), and how much of it counts, (n,), or None."""
-        listed = self.batch.neighbours
-        if listed.shape[1] == 0:
+        if not self.lists_neighbours:
             return None
-        return listed.copy(), self.batch.episode_state["beside"].copy()
+        return self.batch.neighbours.copy(), self.batch.episode_state["beside"].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
