@@ -110,11 +110,12 @@ class Submitter:
 
 
 def state_of(env: Any) -> MachineState:
-    """Return what is known of the machine of an environment now, as :func:`hpcgym.snapshot`."""
+    """Return what is known as the job in question is submitted, as :func:`hpcgym.snapshot`."""
     from hpcgym.forecasting.state import state_of_log
     from hpcgym.workload.extracts import joined
 
-    result, time = env.result(), int(env.time) + 1
+    result = env.result()
+    time = int(result.workload.submit_time[env.next_job])
     submitted = env.simulations.simulation(0).moment()["submitted"].item()
     came = result.workload.take(slice(0, submitted))
     start = result.start[: len(came)]

@@ -141,7 +141,7 @@ none is: 0: processors; 1: requested time t; 2: 1 if enough processors are free 
     | `user` | 67 + 9 w to 69 + 9 w | (3,) | 0: n / (n + 8), n waiting jobs of the user; 1: the \
 same of running ones; 2: the mean share of their requests that those of the episode ran which \
 have ended, 1 if none has |
-    | `progress` | 70 + 9 w to 71 + 9 w | (2,) | 0: in windows the share of the user's jobs that \
+    | `progress` | 70 + 9 w to 71 + 9 w | (2,) | 0: in windows the share of the slice's jobs that \
 have started, else as elsewhere; 1: time t up to the `horizon`, 1 without one |
 
     {Columns}

@@ -759,7 +759,12 @@ class Environment final : public AnyEnvironment {
   void see_end(float* out) const {
     const Episode& p = now();
     const i64 passed = std::min(std::max(sim().time - p.span_from, i64{0}), p.span);
-    const i64 done = p.span_from < 0 ? p.counting - p.counts_first - p.open : passed;
+    i64 started = p.counting - p.counts_first - p.open;
+    if (settings().kind == Kind::shapes) {  // `open` is of the user's jobs, of which nobody knows how many come
+      started = 0;
+      for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j) started += !waits(j);
+    }
+    const i64 done = p.span_from < 0 ? started : passed;
     out[0] = p.span > 0 ? static_cast<float>(static_cast<double>(done) / static_cast<double>(p.span)) : 0.0F;
     out[1] = p.horizon < forever ? squashed(std::max(p.horizon - sim().time, i64{0})) : 1.0F;
   }
