@@ -19,7 +19,7 @@ from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.asked_for import check_scheduler
 
-DEFAULT_WORKLOAD = "lublin:jobs=20000,processors=256,load=0.9,seed=0"
+DEFAULT_WORKLOAD = "lublin:jobs=5000,processors=256,load=0.9,seed=0"
 #: Columns of the window; expressions are worked out for what jobs ask for in the log.
 FEATURES = tuple(
     name for name in USUAL_FEATURES if name in WINDOW_FEATURES and name != "policy_time"
