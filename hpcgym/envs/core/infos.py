@@ -34,20 +34,24 @@ def state_of(simulations: Simulations, e: int) -> ScheduleState:
         world.episodes,
         simulations.present(e),
         world.machines,
-        simulations.episode(e) if simulations.hides(e) else None,
+        simulations.episode(e) if simulations.changes_jobs(e) else None,
         batch.episode_state[e : e + 1].copy()[0],  # a record by itself is slow to copy
         batch.totals[e].copy(),
         simulations.simulation(e),
         simulations.told_jobs(e),
         world.told.rules,
         simulations.limits[e],
+        simulations.counts(e),
     )
 
 
-#: The metrics that sums of the terms of rewards give, in the order of the terms.
-_METRICS_OF_TERMS = ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s")
+#: Term of rewards -> the metric that its sum gives.
+_METRICS_OF_TERMS = {
+    "bsld": "mean_bsld", "wait_s": "mean_wait_s", "energy_j": "energy_j",
+    "elapsed_s": "makespan_s", "turnaround_s": "mean_turnaround_s",
+}  # fmt: skip
 #: Those of them that are of a job: the sums are divided by the number of jobs.
-_MEANS = ("mean_bsld", "mean_wait_s")
+_MEANS = ("mean_bsld", "mean_wait_s", "mean_turnaround_s")
 
 
 def means_of(state: ScheduleState) -> dict[str, float]:
@@ -55,18 +59,18 @@ def means_of(state: ScheduleState) -> dict[str, float]:
 
     Means are 0 where no job counts.
     """
-    now = state.episode_state
-    first, last, start = int(now.counts_first), int(now.counting), state.schedule["start"]
-    paid = np.count_nonzero(start[first:last] >= int(now.begin))
+    now, start = state.episode_state, state.schedule["start"]
+    paid = start >= int(now.begin)
     if now.truncated:
-        last = min(last, state.come)
-        paid += np.count_nonzero(start[first:last] < 0)
-    jobs = max(int(paid), 1)
+        paid[: state.come] |= start[: state.come] < 0
+    paid[: now.counts_first] = paid[now.counting :] = False
+    if state.counts is not None:
+        paid &= state.counts
+    jobs = max(int(np.count_nonzero(paid)), 1)
+    metrics = [_METRICS_OF_TERMS[term] for term in state.machines.terms]
     return {
         name: total / jobs if name in _MEANS else total
-        for name, total, _ in zip(
-            _METRICS_OF_TERMS, state.totals.tolist(), state.machines.terms, strict=False
-        )
+        for name, total in zip(metrics, state.totals.tolist(), strict=False)
     }
 
 
@@ -114,6 +118,8 @@ def counted_of(state: ScheduleState) -> NDArray[np.int64]:
     now, start, submit = state.episode_state, state.schedule["start"], state.schedule["submit"]
     counts = ((start < 0) | (start >= now.begin)) & (submit <= now.until)
     counts[: now.counts_first] = counts[now.counting :] = False
+    if state.counts is not None:
+        counts &= state.counts
     return np.flatnonzero(counts)
 
 
@@ -293,9 +299,7 @@ class Teller:
         names += ["ended", "ended_bsld"] * simulations.tells_ends
         names += ["action_mask"] * simulations.tells_masks
         self._usual = _later(names)
-        ends = [
-            _AT_END + name for name, _ in zip(_METRICS_OF_TERMS, simulations.terms, strict=False)
-        ]
+        ends = [_AT_END + _METRICS_OF_TERMS[term] for term in simulations.terms]
         self._at_ends = _later([*names, *ends])
         self._at_resets = _later(["final_obs", "final_info", *names])
 

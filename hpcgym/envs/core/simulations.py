@@ -17,6 +17,7 @@ from hpcgym.envs.core.base import (
     PAIR_SCORES_KIND,
     PAIRS_KIND,
     SELECTION_KIND,
+    SHAPES_KIND,
     Definition,
 )
 from hpcgym.envs.core.episodes import Episodes
@@ -222,6 +223,9 @@ class Simulations:
         world = self.world(e)
         first, last, _ = episode.counting
         span, since = world.episodes.span_of(episode)
+        shapes = world.definition.shapes
+        if shapes is not None:
+            state["next_user"] = shapes.user_of(world.episodes.workload_of(episode), first, last)
         ticks = 1 if since < 0 else world.machines.units.ticks
         self._rows["episode_state"][e, _NEXT] = (
             *(episode.start, episode.stop - episode.start),
@@ -402,14 +406,29 @@ class Simulations:
         """Return the jobs of the present episode of simulation ``e``.
 
         After a snapshot that hides the future they run for the predicted times, and nothing is
-        said of jobs that were killed.
+        said of jobs that were killed. Jobs that an agent has submitted ask for what it said.
         """
-        workload = self._jobs_of(e)
+        workload, shapes = self._jobs_of(e), self.world(e).definition.shapes
+        if shapes is not None:
+            return shapes.given(workload, self.batch.shapes[e, : len(workload)])
         if not self.hides(e):
             return workload
         run_time = self.jobs(e)["run"].copy()
         nobody = np.zeros(len(run_time), np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
+
+    def changes_jobs(self, e: int) -> bool:
+        """Return whether jobs of the present episode of simulation ``e`` differ from the log's."""
+        return self.hides(e) or self.kind == SHAPES_KIND
+
+    def counts(self, e: int) -> NDArray[np.bool_] | None:
+        """Return which jobs of the episode of simulation ``e`` count, of its slice; None: all."""
+        if self.kind != SHAPES_KIND:
+            return None
+        start, n = self.rows(e)
+        users = self.world(e).table["users"][start : start + n]
+        counts: NDArray[np.bool_] = users == self.batch.episode_state["user"][e]
+        return counts
 
     def _jobs_of(self, e: int) -> Workload:
         """Return the same as the log has them."""
@@ -428,6 +447,15 @@ class Simulations:
         """Return the first row of the episode of simulation ``e``, and how many it has."""
         states = self.batch.episode_state
         return int(states["start"][e]), int(states["jobs"][e])
+
+    def rows_in_table(self, e: int) -> slice | NDArray[np.int64]:
+        """Return where in the table the jobs of the episode stand, with the shapes they have."""
+        start, n = self.rows(e)
+        if self.kind != SHAPES_KIND:
+            return slice(start, start + n)
+        number = len(self.world(e).table["users"])
+        rows: NDArray[np.int64] = start + np.arange(n) + number * (1 + self.batch.shapes[e, :n])
+        return rows
 
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
@@ -471,8 +499,7 @@ class Simulations:
 
     def told_jobs(self, e: int) -> NDArray[np.void]:
         """Return the jobs of the episode as simulation ``e`` was told of them, (n_jobs,) JOBS."""
-        start, n = self.rows(e)
-        jobs = self.world(e).told.jobs[start : start + n]
+        jobs = self.world(e).told.jobs[self.rows_in_table(e)]
         if self.hides(e):
             jobs = jobs.copy()
             jobs["run"] = self.simulation(e).run_times()
@@ -530,12 +557,13 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     """Return what views of the present episode have in common, made at the first of them."""
     episode = simulations.present(e)
     kept: _Shown | None = simulations.shown.get(e)
-    if kept is None or kept.episode != episode:
+    changes = simulations.kind == SHAPES_KIND  # from one decision to the next
+    if kept is None or kept.episode != episode or changes:
         world = simulations.world(e)
         cluster, machines = world.definition.options.cluster, world.machines
-        workload = world.episodes.workload_of(episode)
+        workload = simulations.episode(e) if changes else world.episodes.workload_of(episode)
         start, n = simulations.rows(e)
-        times = world.table["ordered_by"][start : start + n]
+        times = world.table["ordered_by"][simulations.rows_in_table(e)]
         facts = facts_of(workload, cluster, times, pool=machines.place == "pool")
         if machines.place == "pool":
             nodes = pool_as_node(workload.requested_processors, cluster.processors)
@@ -608,6 +636,8 @@ def hidden(simulations: Simulations, e: int, snapshot: Snapshot) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
+    if simulations.kind == SHAPES_KIND:
+        raise HpcgymError("snapshot: the future cannot be hidden where an agent submits jobs")
     try:
         simulation = snapshot.kept.hidden()
     except ValueError:
