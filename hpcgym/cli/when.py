@@ -286,7 +286,8 @@ def _backtest(
         trusted = "trust it" if held >= _HELD else "trust the medians, not the chances"
         said = f"{trusted}: futures by {by} have {share:.2f} of the error of recent waits alone,"
         said += f" and their 95 % intervals held {held:.0%}"
-    said += f"; what has been best so far: {_most_trusted({str(method): float(weight) for method, weight in scored.weight.items()})}"
+    weights = {str(method): float(weight) for method, weight in scored.weight.items()}
+    said += f"; what has been best so far: {_most_trusted(weights)}"
     if truth == "simulated":
         said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
     title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
