@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from math import lcm
@@ -21,7 +21,7 @@ from hpcgym.baselines.labels import describe
 from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
-from hpcgym.explore.sections import report_of
+from hpcgym.explore.sections import Compared, report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.names import NAMED
@@ -32,7 +32,6 @@ from hpcgym.report.tables import (
     drawable,
     in_order,
     limits_of,
-    remarks,
     told_of_all,
 )
 from hpcgym.schedule.gains import same_jobs
@@ -282,10 +281,8 @@ def page(results: Results, *, report: bool = False) -> str:
     given = drawable(results)
     if not report:
         return explorer_page(given)
-    lines = getattr(results, "lines", None)  # a comparison has intervals too
-    return explorer_page(
-        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines
-    )
+    compared = results if isinstance(results, Compared) else None
+    return explorer_page(same_jobs(given, runs=True), given, compared)
 
 
 def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
@@ -337,7 +334,7 @@ def show(results: Results, *, height: int = 760) -> Frame:
 def explorer_page(
     shown: Mapping[str, Result],
     reported: Mapping[str, Result] | None = None,
-    lines: Sequence[str] = (),
+    compared: Compared | None = None,
     **more: Any,
 ) -> str:
     """Return a page with an explorer.
@@ -346,7 +343,7 @@ def explorer_page(
     ----------
     shown : the schedules that can be looked into, of the same jobs.
     reported : those of which tables and pictures follow; None: there is no report.
-    lines : what is said below their metrics.
+    compared : what came out, which stands at the top.
     more : goes into the header of the explorer's data.
 
     Raises
@@ -360,7 +357,10 @@ def explorer_page(
     parts = {
         "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),
-        "REPORT": "" if reported is None else report_of(reported, list(shown), record, lines),
+        "REPORT": "" if reported is None else report_of(reported, list(shown), record, compared),
+        "FINDINGS": "".join(
+            f"<p>{escape(line)}</p>" for line in (() if compared is None else compared.findings)
+        ),
     }
     # in one go: a name in a report that looks like a mark stays what it is
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))

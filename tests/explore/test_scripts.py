@@ -100,7 +100,7 @@ def test_curves_are_those_of_pictures(node):
     for time, value in zip(curves["times"][::7], curves["values"][::7], strict=True):
         running = (result.start <= time) & (result.end > time)
         assert value == result.workload.requested_processors[running].sum()
-    drawn = envelope(np.array(curves["times"]), np.array(curves["values"]), 97)
+    drawn = envelope(np.array(curves["times"]), np.array(curves["values"]), np.linspace(t0, t1, 98))
     np.testing.assert_allclose(curves["mean"], drawn.mean, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(curves["low"], drawn.low)
     np.testing.assert_array_equal(curves["high"], drawn.high)
