@@ -448,7 +448,7 @@ struct Simulator {
     opens = forever;
     if (!quotas || !quotas->weighs_time() || !quotas->may_open(time)) return;
     interrupts.look(queue.jobs.size_in_blocks());
-    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
+    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
     if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
   // Whether priorities by usage change without a new charge.
