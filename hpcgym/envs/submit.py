@@ -201,7 +201,7 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference
 
-    `hpcgym.baselines.submitters` has three: `as-logged` asks as the log does, `smallest` for the
+    `hpcgym.envs.submitters` has three: `as-logged` asks as the log does, `smallest` for the
     fewest processors with the longest request, and `forecast` for the shape with the least mean
     turnaround in futures of the queue, by what the scheduler knows; a job that its request kills is run again.
 
