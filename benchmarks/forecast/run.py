@@ -257,7 +257,7 @@ _MORE = ("true run times", "true arrivals")
 
 
 def page(results: pd.DataFrame, shares: pd.DataFrame) -> str:
-    """Return the tables of README.md."""
+    """Return the two tables of README.md, an empty line between them."""
     columns = [*_SHOWN, *_MORE]
     lines = ["| log | truth | rules | " + " | ".join(columns) + " | 80 % held | pool / best |"]
     lines.append("|---|---|---|" + "---:|" * (len(columns) + 2))
