@@ -203,7 +203,8 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     `hpcgym.envs.submitters` has three: `as-logged` asks as the log does, `smallest` for the
     fewest processors with the longest request, and `forecast` for the shape with the least mean
-    turnaround in futures of the queue, by what the scheduler knows; a job that its request kills is run again.
+    turnaround in futures of the queue, by what the scheduler knows. There, too, a job that its
+    request kills costs a second run.
 
     ## Version History
 

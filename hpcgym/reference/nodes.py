@@ -401,16 +401,17 @@ class NodeSimulation(NodeRooms):
                 return start, nodes
         raise AssertionError("the job is larger than the machine")
 
-    def goes_on(self, waited: bool, started: bool) -> bool:
+    def goes_on(self, waited: bool, started: bool, order: Sequence[Job]) -> bool:
         """Rule 14: whether the plan makes Slurm look again."""
         reserved = [job for job in self.queue if job.reservation != -1]
         planned = {node for job in reserved for node, _ in job.nodes}
         taken = {node for job in self.running + self.kept for node, _ in job.nodes}
         before, self.idle_planned = self.idle_planned, bool(planned - taken)
         put_off, self.put_off = self.put_off, False
-        two = sum(not self.over_quota(job) for job in self.queue) > 1
+        left = [job for job in order if job.start == -1]
+        behind = any(not self.over_quota(job) for job in left[:-1])
         lacks = any(self.lacks_licence(job) for job in self.queue)
-        return started or before or self.idle_planned or put_off or two or lacks
+        return started or before or self.idle_planned or put_off or behind or lacks
 
     def place_like_slurm(self, job: Job, now: int) -> int:
         """When a job may start, rule 14, and its nodes then."""

@@ -308,7 +308,8 @@ class SlurmPasses(Reservations):
         most_of_user = self.slurm["bf_max_job_user"] or math.inf
         looked, kept, head = 0, 0, None
         of_user: dict[int, int] = {}
-        for job in self.primary_order(now):
+        order = list(self.primary_order(now))
+        for job in order:
             if of_user.get(job.user, 0) >= most_of_user:
                 continue
             if looked == self.slurm["bf_max_job_test"]:
@@ -330,14 +331,16 @@ class SlurmPasses(Reservations):
                 job.reserved_start = job.reservation
         started = sum(job.start == now for job in self.running) > began
         again = (
-            self.goes_on(waited, started) or self.happened or (self.queued_before and not waited)
+            self.goes_on(waited, started, order)
+            or self.happened
+            or (self.queued_before and not waited)
         )
         self.plan_due = now + every if again else None
 
     def open_partitions(self) -> None:
         """Let jobs have the nodes of all partitions again."""
 
-    def goes_on(self, waited: bool, started: bool) -> bool:
+    def goes_on(self, waited: bool, started: bool, order: Sequence[Job]) -> bool:
         """Whether there is another pass of the second kind, though nothing else happens."""
         return waited
 

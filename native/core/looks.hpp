@@ -80,7 +80,7 @@ struct Looks {
   // How a look on nodes ended.
   struct OnNodes {
     bool by_event;    // an event caused it
-    bool by_jobs;     // two jobs wait that no quota bars, or one that lacks a licence of the cluster
+    bool by_jobs;     // a job waits behind one that no quota bars, or lacks a licence of the cluster
     bool plans_idle;  // its plan reserves a node without a job
     bool put_off;     // a job would fit before the time from which it was tested
   };

@@ -184,16 +184,22 @@ class Planned {
   static bool makes_all(const Simulator<M>& s) {
     return s.rules().every > 0 && (!M::alike || s.rules().reserves_all);
   }
-  // Whether waiting jobs make Slurm look again: two that no quota bars, or one that lacks a licence.
-  static bool jobs_go_on(const Simulator<M>& s) {
+  // Whether waiting jobs make Slurm look again: one that stands behind one that no quota bars, or one
+  // that lacks a licence.
+  bool jobs_go_on(const Simulator<M>& s) const {
     if (!s.quotas) return s.queue.jobs.size() > 1;
-    i64 allowed = 0;
+    i64 allowed = -1, behind = s.queue.jobs.size();
+    for (const InLine& place : line_) {
+      if (s.of(place.job).start >= 0) continue;
+      --behind;
+      allowed = place.job;
+      if (!s.quotas->bar(allowed, s.time)) break;
+      allowed = -1;
+    }
+    if (allowed >= 0 && behind > 0) return true;
     bool lacks = false;
-    s.queue.jobs.each([&](const Entry& e) {
-      allowed += !s.quotas->bar(e.job, s.time);
-      lacks = lacks || s.quotas->lacks_licence(e.job, s.time);
-    });
-    return lacks || allowed > 1;
+    s.queue.jobs.each([&](const Entry& e) { lacks = lacks || s.quotas->lacks_licence(e.job, s.time); });
+    return lacks;
   }
   void note_look(Simulator<M>& s, i64 queued) {
     const bool by_look = std::exchange(s.looks.woken, false);
@@ -226,7 +232,9 @@ class Planned {
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
     const bool few = tests_all && !s.restricted();
-    const i64 most = few ? r.depth + s.room() : r.tested_of_user > 0 ? all_jobs : r.tested;
+    // who stands behind whom matters beyond the jobs that are tested
+    const bool all = r.tested_of_user > 0 || (s.quotas && !M::alike && r.every > 0);
+    const i64 most = few ? r.depth + s.room() : all ? all_jobs : r.tested;
     line_up(s, most, line_);
     const i64 queued = static_cast<i64>(line_.size());
     if (r.tested_of_user > 0)
