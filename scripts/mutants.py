@@ -191,8 +191,8 @@ MUTANTS = (
     Mutant(
         "a job without a licence does not make Slurm look again",
         "native/strategies/planned.hpp",
-        "lacks || allowed > 1",
-        "allowed > 1",
+        "s.quotas->lacks_licence(e.job, s.time)",
+        "false",
         tests="tests/scheduler/test_slurm_scheduler.py",
     ),
     Mutant(

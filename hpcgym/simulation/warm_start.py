@@ -120,8 +120,8 @@ class Learning:
     def learned(self) -> Learned:
         """What has been learned up to now."""
         learner, before = self.learner, self._before
-        memory = _Rows(self._places, "memory", learner.memory.copy())
-        ratios = _Rows(self._places, "ratios", learner.ratios.copy())
+        memory = _RowsByKey(self._places, "memory", learner.memory.copy())
+        ratios = _RowsByKey(self._places, "ratios", learner.ratios.copy())
         return Learned(
             self._estimates,
             memory if before is None else {**before.memory, **memory},
@@ -239,7 +239,7 @@ class _Places:
         return rows
 
 
-class _Rows(Mapping[Any, NDArray[np.float64]]):
+class _RowsByKey(Mapping[Any, NDArray[np.float64]]):
     """The rows of a table, by what stands in them; as a dictionary, which it is once pickled."""
 
     def __init__(self, places: _Places, of: str, table: NDArray[np.float64]) -> None:

@@ -192,7 +192,7 @@ def saved(env: Any) -> Any:
     return [(env.simulations.written(e), env.simulations.simulation(e).saved()) for e in some]
 
 
-INDICES = ("JobSelection", *FOLLOWING, "CoSchedule")
+INDICES = ("JobSelection", *FOLLOWING, "CoSchedule", "Submit")
 SPOILED = [
     lambda action: action[:-1],
     lambda action: action[None],

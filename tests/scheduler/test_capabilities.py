@@ -19,6 +19,7 @@ from mistakes import mistakes_of, why_not
 import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.agents.lookahead import Lookahead
+from hpcgym.envs import Submit
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.machine import Failures, NodeGroup, NodePower, Partition
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, table
@@ -35,6 +36,7 @@ WITHIN = {
     "environments": ("pool",),
     "job selection": ("environments", "pool"),
     "environments by rule": ("environments", "pool"),
+    "submissions": ("environments by rule", "environments", "pool"),
     "environments on nodes": ("environments", "nodes"),
     "environments under limits": ("environments", "limits", "whole nodes", "nodes"),
     "batches": ("pool",),
@@ -184,6 +186,19 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def submitted(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    """Submit the jobs of a user in the only shape that there is, the logged one."""
+    env = Submit(
+        jobs, cluster=cluster, episodes="whole", user=0, widths=(1,), requests=(1,),
+        **{"policy": SAF} | plain(rules)
+    )  # fmt: skip
+    env.reset(seed=0)
+    while not env.step(0)[2]:
+        pass
+    expected = as_simulated(jobs, cluster, rules)
+    assert env.result().start.tolist() == expected.start.tolist()
+
+
 def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Simulate in a batch, with all metrics of batches."""
     run = BatchSimulator([jobs], ["area"], Scheduler(**plain(rules)), cluster=cluster).run
@@ -216,6 +231,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "environments": (partial(played, "MixedPolicy-v2"), JOBS, POOL),
     "job selection": (partial(played, "JobSelection-v2"), JOBS, POOL),
     "environments by rule": (partial(played, "Inspector-v2"), JOBS, POOL),
+    "submissions": (submitted, JOBS, POOL),
     "environments on nodes": (partial(played, "MixedPolicy-v2"), NEEDY, NODES),
     "environments under limits": (partial(played, "PowerCap-v1", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
@@ -235,6 +251,10 @@ OTHERWISE: dict[tuple[str, str], str] = {
         for feature in ("dispatcher", "dispatch time", "function")
         if "env" in place and (place, feature) != ("environments by rule", "function")
     },
+    **{
+        ("submissions", feature): "unexpected keyword argument"
+        for feature in ("dispatcher", "dispatch time")
+    },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
     **{
         ("shared nodes", feature): "^estimate: with speedups .* are not learned"
@@ -242,7 +262,14 @@ OTHERWISE: dict[tuple[str, str], str] = {
     },
     **{
         (place, "contiguous"): "for machines with nodes"
-        for place in ("pool", "batches", "look-ahead", "environments", "job selection")
+        for place in (
+            "pool",
+            "batches",
+            "look-ahead",
+            "environments",
+            "job selection",
+            "submissions",
+        )
     },
     ("environments by rule", "contiguous"): "for machines with nodes",
     # a state is an extract, with what that does not know

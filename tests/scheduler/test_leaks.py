@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
     """Return what has been learned as what ``==`` compares, without those of whom nothing was."""
     if isinstance(value, Crooked):
         return value.state
-    if hasattr(value, "__dict__"):
+    if hasattr(value, "__dict__") and not isinstance(value, Mapping):
         value = vars(value)
     if isinstance(value, Mapping):
         rows = {key: plain(row) for key, row in value.items()}
