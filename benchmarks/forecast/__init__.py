@@ -1,0 +1,1 @@
+"""Forecasts of starts: how good they are."""
