@@ -69,6 +69,9 @@ OPEN_STATES = (
     *("PENDING", "RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "STAGE_OUT"),
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
+#: Of these, jobs that have not started; and those that do not until somebody lets them.
+HELD = ("REQUEUE_HOLD", "RESV_DEL_HOLD")
+WAITING = ("PENDING", "REQUEUE_FED", *HELD)
 
 #: The word for no time limit.
 UNLIMITED = "UNLIMITED"
