@@ -19,6 +19,7 @@ from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
 from hpcgym.forecasting.times import time_by
 from hpcgym.names import CORE
+from hpcgym.simulation.plans import planned_starts
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.units import HOUR_S, whole_seconds
 from hpcgym.workload.columns import MISSING, Ints
@@ -340,6 +341,31 @@ class Forecast:
             **{f"earlier_{name}": row for name, row in zip(names, saved, strict=True)},
             ends=(runs[:, np.newaxis] <= table.requested.to_numpy()).mean(axis=0),
         )
+
+    def plan(self) -> pd.DataFrame:
+        """Return when the waiting jobs start by the plan of a pass at the time of the state.
+
+        It takes requested times at their word, and knows of no job to come: under Slurm's rules it
+        is Slurm's own estimate, ``StartTime`` of ``squeue``, as its backfilling makes it at that
+        second; under conservative backfilling the reservations. No future is simulated.
+
+        Returns
+        -------
+        table : a row for each waiting job, in the order of submission. Columns: job, its number;
+            planned [s] of the log's clock, int64: the time of the state if this pass starts it, -1
+            if it has no reservation, as it is barred, too far behind in the queue (bf_max_job_test)
+            or would start too late (bf_window).
+
+        Raises
+        ------
+        HpcgymError : rules whose passes do not plan the starts of all waiting jobs.
+        """
+        import pandas as pd
+
+        jobs = self.state.jobs
+        known = jobs.with_columns(run_time=jobs.requested_time)
+        planned = planned_starts(known, self.scheduler, self.state.cluster)[self.targets]
+        return pd.DataFrame({"job": jobs.job_number[self.targets], "planned": planned})
 
     # -- the futures -------------------------------------------------------------------------------
 

@@ -170,8 +170,9 @@ NB_MODULE(_engine, m) {
            "them. came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
       .def("reserved", alone(+[](const AnySimulation& s) { return as_arrays(s.reserved()); }),
            "Return the starts that are reserved for jobs that wait, where all have reservations, (n_jobs,) "
-           "[s], and on nodes the cells of those that run or wait; nothing elsewhere, nor where they "
-           "are to be made anew.")
+           "[s], and on nodes the cells of those that run or wait; nothing where they are to be made "
+           "anew. With the rule reserves_all planned, the starts [s] by Slurm's last look, -1, and "
+           "planned_at, (1,), when that was.")
       .def("progress", alone(+[](const AnySimulation& s, In<i64> rows) {
              std::vector<i64> start, backfilled;
              for (const i64 j : listed(rows))

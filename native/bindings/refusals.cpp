@@ -47,6 +47,7 @@ constexpr Field fields[] = {
     field<&Rules::all_every>("all_every", 0, longest),
     field<&Rules::resolution>("resolution", 0, longest),
     field<&Rules::linear>("linear", 0, longest),
+    field<&Rules::reserves_all>("reserves_all", 0, 1),
     field<&Rules::keeps>("keeps", 0, 1),
     field<&Rules::picks>("picks", 0, 1),
     field<&Rules::proposes>("proposes", 0, 1),

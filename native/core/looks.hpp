@@ -1,8 +1,8 @@
 // When passes take place if not at each event but at looks at the queue, as in Slurm.
 //
 // A look comes `every` seconds after the last one while jobs wait or something has happened since;
-// otherwise at the next event. Looks that would find the same as the last one are only counted, at
-// the next event. Passes at events test only the first jobs of the queue; each `all_every` seconds
+// otherwise at the next event. Looks that would start no job, as the last one, are only counted, at
+// the next event, unless the plans of all looks are to be told. Passes at events test only the first jobs of the queue; each `all_every` seconds
 // a pass tests all of them.
 #pragma once
 #include <algorithm>
@@ -61,7 +61,7 @@ struct Looks {
   void note_next(const Rules& r, i64 queued, i64 left, i64 beyond) {
     waited = left > 0;
     if (left == 0) return;
-    if (left < queued || order_moves(r)) {
+    if (left < queued || order_moves(r) || r.reserves_all) {
       due = next;
     } else if (beyond < forever) {
       const i64 late = std::max(beyond - r.window - next, i64{0});

@@ -64,6 +64,7 @@ struct Rules {
   i64 tested = 0, tested_of_user = 0, window = forever;
   i64 every = 0, at_events = 0, all_every = 1;  // [s]; jobs; [s]
   i64 resolution = 1, linear = 0;               // [s]
+  bool reserves_all = false;  // also where looks and reservations have no effect: they are told
   // of switching idle processors off
   bool managed = false;
   i64 timeout = forever, off_time = 0, on_time = 0;  // [s]
@@ -96,8 +97,8 @@ struct Rules {
   bool operator==(const Rules&) const = default;
   void keep(Archive& a) {
     a(passes, primary, secondary, estimate, correction, depth, threshold, last, remembered, strict, tested,
-      tested_of_user, window, every, at_events, all_every, resolution, linear, managed, timeout, off_time,
-      on_time, holds, erode, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
+      tested_of_user, window, every, at_events, all_every, resolution, linear, reserves_all, managed, timeout,
+      off_time, on_time, holds, erode, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
       put_offs, put_off_for);
   }
 };

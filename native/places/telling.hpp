@@ -188,7 +188,8 @@ Columns moment_of(const Scheduled<M>& of) {
     }
   return found;
 }
-// The reservation of each waiting job; empty if all are to be made anew.
+// The reservation of each waiting job, or what the last look has planned; empty if all are to be made
+// anew, or not all have been.
 template <Machine M>
 Columns reserved_of(const Scheduled<M>& of) {
   const Simulator<M>& s = of.sim_;
@@ -203,6 +204,11 @@ Columns reserved_of(const Scheduled<M>& of) {
         add_cells(found, of_jobs, at.size(), [&](i64 j) {
           return s.of(j).start < 0 ? plan.placed(j) : s.machine.cells(j);
         });
+    } else if (of.planned_ && of.planned_->tells_plan(s)) {
+      std::vector<i64> at;
+      for (i64 j = 0; j < s.model.n_jobs; ++j) at.push_back(of.planned_->planned_start(s, j));
+      found.push_back({"planned", at});
+      found.push_back({"planned_at", {of.planned_->planned_at()}});
     }
   return found;
 }

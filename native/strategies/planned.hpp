@@ -11,7 +11,8 @@
 // With `every`, as in Slurm, jobs start at an event in primary order until one does not fit; a pass
 // as above is made only at looks. It tests the first `tested` jobs, and of each user at most
 // `tested_of_user`, if that is not 0: further jobs of the user do not count. It makes no
-// reservation later than `window` seconds from now.
+// reservation later than `window` seconds from now. On a pool a plan ends where no further reservation
+// matters before the next one, unless all are to be told.
 //
 // If long jobs are held back, a job starts only if all units that it needs are free, and its
 // reservation takes them all. Needs of others fall with time: no plan holds.
@@ -47,7 +48,20 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
-  void keep(Archive& a) { a(has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, n_plans_, tested_); }
+  void keep(Archive& a) {
+    a(has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, n_plans_, planned_at_, tested_);
+  }
+
+  // The plan of the last look: whether it is told, when it was made [s], -1: not yet, and when a job
+  // that waits starts by it [s], -1: it has no reservation.
+  static bool tells_plan(const Simulator<M>& s) {
+    return s.rules().every > 0 && s.rules().reserves_all && s.rules().depth > 0;
+  }
+  i64 planned_at() const { return planned_at_; }
+  i64 planned_start(const Simulator<M>& s, i64 j) const {
+    const Reserved& last = reserved_[index(j)];
+    return s.of(j).start < 0 && last.in == n_plans_ ? last.time : -1;
+  }
 
   void pass(Simulator<M>& s) {
     if (s.windows) s.windows->forget_over(s.time);
@@ -131,6 +145,7 @@ class Planned {
     if (r.depth == 0) return;  // strict order, only under restrictions: no plan
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
     if (r.every > 0 && !s.looks.is_now(r, s.time, queued > 0)) return;
+    planned_at_ = s.time;
     if (arrived == 1 && plan_holds(s, s.next - 1)) {
       serve(s, s.next - 1);
     } else if (!s.queue.empty()) {
@@ -146,7 +161,7 @@ class Planned {
   bool has_asked_ = false;
   typename M::FreshPlan plan_;
   std::vector<Reserved> reserved_;  // by job
-  i64 n_plans_ = 0;
+  i64 n_plans_ = 0, planned_at_ = -1;
   std::vector<i64> tested_;         // by user: jobs tested in this pass
   std::vector<InLine> line_;
   std::vector<i64> stopped_;        // closed partitions, while jobs start in order
@@ -166,7 +181,9 @@ class Planned {
   }
 
   // On nodes the plan also decides whether looks continue: there each look makes all of it.
-  static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
+  static bool makes_all(const Simulator<M>& s) {
+    return s.rules().every > 0 && (!M::alike || s.rules().reserves_all);
+  }
   // Whether waiting jobs make Slurm look again: two that no quota bars, or one that lacks a licence.
   static bool jobs_go_on(const Simulator<M>& s) {
     if (!s.quotas) return s.queue.jobs.size() > 1;
@@ -200,7 +217,7 @@ class Planned {
     ++n_plans_;
     s.head = last_reserved = -1;
     beyond = forever;
-    if (!looks_on_nodes(s) && none_fits(s)) {
+    if (!makes_all(s) && none_fits(s)) {
       s.changed = true;  // the plan is not made
       return;
     }
@@ -224,7 +241,7 @@ class Planned {
       serve(s, j);
       if (n_reserved < looked) continue;
       // other reservations make no difference before the next plan
-      if (!looks_on_nodes(s) && !may_start(s)) {
+      if (!makes_all(s) && !may_start(s)) {
         s.changed = true;  // the plan is incomplete
         return;
       }
