@@ -15,9 +15,9 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.simulation.continued import continuations
 from hpcgym.slurm.looks import SlurmLook, look
-from hpcgym.slurm.present import machine_of, present, warn_misread
+from hpcgym.slurm.present import machine_of, present, warn_misread, with_parts
 from hpcgym.slurm.programs import SlurmPrograms
-from hpcgym.slurm.queue import MOST_ENDED, ended_of, jobs_told
+from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told
 from hpcgym.units import DAY_S, duration, in_seconds
 from hpcgym.words import counted
 from hpcgym.workload.columns import MISSING
@@ -26,7 +26,7 @@ from hpcgym.workload.load import jobs_and_machine, load_workload
 from hpcgym.workload.model import Initial, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -164,6 +164,12 @@ class SlurmStates:
     ----------
     programs : that are asked.
     cluster, past : as of :func:`snapshot`.
+    ended : whether Slurm is asked for the jobs that it remembers.
+
+    Attributes
+    ----------
+    machine : of Slurm.
+    ended : the jobs that had ended at the last look, by a key that no other job has.
 
     Raises
     ------
@@ -179,12 +185,17 @@ class SlurmStates:
         *,
         ended: bool = True,
     ) -> None:
-        self.programs, self._ended = programs, ended
+        self.programs, self._asks_ended = programs, ended
         self.machine = machine_of(programs, cluster)
         log = past
         if not (log is None or isinstance(log, Workload)):
             log = load_workload(log, processors=MOST_PROCESSORS, clean="none")
         self._past = {} if log is None else jobs_told(log)
+        self.ended: dict[str, QueuedJob] = {}
+
+    def remember(self, ended: Mapping[str, QueuedJob]) -> None:
+        """Learn of jobs that have ended, by keys of their own."""
+        self._past |= ended
 
     def now(self) -> MachineState:
         """Look at Slurm, and return what is known.
@@ -193,9 +204,10 @@ class SlurmStates:
         ------
         HpcgymError : it does not answer.
         """
-        told = look(self.programs, parts=self.machine.shares_nodes, ended=self._ended)
+        told = look(self.programs, parts=self.machine.shares_nodes, ended=self._asks_ended)
         warn_misread(told)
-        self._past |= ended_of(seen.told for seen in told.jobs)
+        self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
+        self._past |= self.ended
         for job in [*self._past][:-MOST_ENDED]:
             del self._past[job]
         return MachineState(present(told, self.machine, self._past), self.machine.cluster, told)

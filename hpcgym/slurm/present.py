@@ -184,14 +184,19 @@ def present(
     return replace(both.take(now), initial=Initial(look.time, began, both.take(~now), ongoing))
 
 
+def with_parts(seen: SeenJob, look: SlurmLook, machine: SlurmMachine) -> QueuedJob:
+    """Return a job with its parts, where nodes have several cores."""
+    parts = look.parts.get(parent_of(seen.told.number))
+    if parts is None or not machine.shares_nodes:
+        return seen.told
+    return seen.told._replace(units=parts.units, most=parts.most)
+
+
 def _on(seen: SeenJob, look: SlurmLook, machine: SlurmMachine) -> SeenJob:
     """Return a job with its parts, submitted before this second if it has started."""
-    job = seen.told
+    job = with_parts(seen, look, machine)
     if job.began >= look.time and job.submit >= look.time:
         job = job._replace(submit=look.time - 1)  # it has started in the second of its submission
-    parts = look.parts.get(parent_of(job.number))
-    if parts is not None and machine.shares_nodes:
-        job = job._replace(units=parts.units, most=parts.most)
     if job.began >= 0:  # one that runs on beyond its limit may end at any time
         job = job._replace(limit=max(job.limit, look.time - job.began + 1))
     return seen._replace(told=job)
