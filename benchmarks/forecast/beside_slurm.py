@@ -147,7 +147,7 @@ def moments(stretch: Stretch) -> list[tuple[int, Ints]]:
     return chosen
 
 
-def _requests(stretch: Stretch) -> dict[int, tuple[SeenJob, JobParts | None]]:
+def requests(stretch: Stretch) -> dict[int, tuple[SeenJob, JobParts | None]]:
     """Return how each job was seen first, as one that waits, by its number."""
     first: dict[int, tuple[SeenJob, JobParts | None]] = {}
     for _, told in stretch.looks:
@@ -169,12 +169,13 @@ def exact(
     seen = {job.told.number: job for job in told.jobs}
     over = stretch.start + stretch.run_time <= told.time
     here = [job for job in told.jobs if job.waits or not over[job.told.number - 1]]
-    newest = max(seen, default=0)
-    come = {n: one for n, one in asked.items() if n > newest}
+    come = {
+        n: one for n, one in asked.items() if n not in seen and one[0].told.submit >= told.time
+    }
     parts = {**told.parts, **{n: part for n, (_, part) in come.items() if part is not None}}
     every = told._replace(jobs=[*here, *(job for job, _ in come.values())], parts=parts)
     jobs = present(every, stretch.machine, {})
-    later = jobs.job_number > newest
+    later = np.isin(jobs.job_number, [*come])
     run = stretch.run_time[jobs.job_number - 1]
     state = MachineState(jobs.take(~later), stretch.machine.cluster, told)
     coming = replace(jobs.take(later).with_columns(run_time=run[later]), initial=None)
@@ -211,7 +212,7 @@ class Said(NamedTuple):
 
 def said(stretch: Stretch, futures: int = 64) -> list[Said]:
     """Return all that was said."""
-    asked, all_said = _requests(stretch), []
+    asked, all_said = requests(stretch), []
     for number, (k, rows) in enumerate(moments(stretch)):
         kind, told = stretch.looks[k]
         jobs = present(told, stretch.machine, _known(stretch, told.time))
@@ -233,7 +234,7 @@ def said(stretch: Stretch, futures: int = 64) -> list[Said]:
 def _known(stretch: Stretch, time: int) -> dict[str, QueuedJob]:
     """Return the jobs that had ended by a time: of the past, and of the stretch."""
     known, end = dict(stretch.past), stretch.start + stretch.run_time
-    for number, (seen, parts) in _requests(stretch).items():
+    for number, (seen, parts) in requests(stretch).items():
         if end[number - 1] <= time:
             began = int(stretch.start[number - 1])
             job = seen.told._replace(began=began, ended=int(end[number - 1]))

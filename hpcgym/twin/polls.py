@@ -228,11 +228,17 @@ def before_pass(told: SlurmLook) -> SlurmLook | None:
             continue
         if job.began >= time:
             jobs.append(seen._replace(told=job._replace(began=-1, ended=-1), nodes=""))
-        elif job.ended >= 0 and told.parts and job.number not in told.parts:
+        elif job.ended >= 0 and told.parts and not _is_placed(job.number, told):
             return None
         else:
             jobs.append(seen._replace(told=job._replace(ended=-1)))
     return told._replace(time=time, jobs=jobs)
+
+
+def _is_placed(number: int, told: SlurmLook) -> bool:
+    """Return whether it is known on which processors a job ran."""
+    parts = told.parts.get(number)
+    return parts is not None and bool(parts.cells)
 
 
 def _requested(state: MachineState, scheduler: Scheduler, rows: np.ndarray) -> Floats:
