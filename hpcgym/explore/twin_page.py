@@ -34,8 +34,10 @@ def twin_page(facts: Mapping[str, Any]) -> str:
         )
         for row in facts["waiting"]
     ]
-    heading = ("job", "user", "processors", "requested", "waited")
-    heading += ("starts in, 10 %", "50 %", "90 %", "Slurm plans")
+    heading = (
+        *("job", "user", "processors", "requested", "waited"),
+        *("starts in, 10 %", "50 %", "90 %", "Slurm plans"),
+    )
     sections = [
         table(heading, rows, sortable=True) if rows else paragraphs(["No job waits for room."]),
         "<h2>What if</h2>",
@@ -57,8 +59,10 @@ def shape_page(title: str, rows: Sequence[Mapping[str, Any]], shape: tuple[str, 
         )
         for row in rows
     ]
-    heading = ("processors", "requested", "starts in, 10 %", "50 %", "90 %")
-    heading += ("earlier than the first, 10 %", "50 %", "90 %")
+    heading = (
+        *("processors", "requested", "starts in, 10 %", "50 %", "90 %"),
+        *("earlier than the first, 10 %", "50 %", "90 %"),
+    )
     form = _FORM.format(*(escape(text) for text in shape))
     return sheet(title, [], f"{table(heading, cells)}\n{form}\n{_BACK}")
 

@@ -49,13 +49,13 @@ def under_policies(
     policies : names or expressions.
     futures : how many.
     """
-    given = forecast.scheduler
-    present = _means(forecast, given.describe()["policy"], futures)
+    name = str(forecast.scheduler.describe()["policy"])
+    present = _means(forecast, name, futures)
     assert present is not None
-    rows = [_row(given.describe()["policy"], present, present)]
+    rows = [_row(name, present, present)]
     for policy in policies:
-        waits = _means(forecast, policy, futures)
-        if waits is not None and policy != given.describe()["policy"]:
+        waits = None if policy == name else _means(forecast, policy, futures)
+        if waits is not None:
             rows.append(_row(policy, waits, present))
     return sorted(rows, key=lambda row: row.wait)
 
@@ -64,7 +64,7 @@ def _means(forecast: Forecast, policy: str, futures: int) -> Floats | None:
     """Return the mean wait from now in each future, (n,) [s]; None: rules that do not go."""
     given = forecast.scheduler
     try:
-        rules = given if policy == given.describe()["policy"] else given.but(policy=policy)
+        rules = given if policy == str(given.describe()["policy"]) else given.but(policy=policy)
         same = Forecast(
             *(forecast.state, rules, forecast.past, futures, forecast.seed),
             threads=forecast.threads,

