@@ -33,6 +33,8 @@ _TRUSTED = 0.8
 _HELD = 0.88
 #: With fewer jobs that have ended little is known of how long jobs run.
 _FEW = 200
+#: Methods with a smaller weight in the pool are not named.
+_WEIGHS = 0.2
 #: Times that jobs may request in place of longer ones [s], and how many of these --shapes tries.
 _ROUND = (900, 1800, *(3600 * hours for hours in (1, 2, 4, 8, 12, 24, 48, 96, 168)))
 _TRIES = 4
@@ -100,7 +102,8 @@ def when(
     past FILE : Of Slurm: jobs that have ended, such as of sacct -P, from which run times and jobs
         to come are learned. Otherwise only those that Slurm remembers are known.
     backtest WORKLOAD : Say how good forecasts would have been at many submissions of this log, in
-        place of --log: beside requested times, medians and recent waits alone.
+        place of --log: beside requested times, medians, recent waits alone, what boosting learns,
+        and a pool of these.
 
     Scheduler
     ---------
@@ -221,10 +224,11 @@ def when(
             waiting = _waiting(state, user if is_live else None)
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
-    if number is not None and len(depends := told.depends_on(number)):
-        most = depends.iloc[0]
-        rows[0] |= {"depends_on": int(most.job), "depends_share": float(most.share)}
-        rows[0] |= {"depends_correlation": float(most.correlation)}
+    if number is not None:
+        most = told.depends_on(number).iloc[0] if told.why(number) else None
+        rows[0]["depends_on"] = None if most is None else int(most.job)
+        rows[0]["depends_share"] = None if most is None else float(most.share)
+        rows[0]["depends_correlation"] = None if most is None else float(most.correlation)
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 
 
@@ -372,10 +376,18 @@ def _backtest(
         trusted = "trust it" if held >= _HELD else "trust the medians, not the chances"
         said = f"{trusted}: futures by {by} have {share:.2f} of the error of recent waits alone,"
         said += f" and their 95 % intervals held {held:.0%}"
+    said += f"; what has been best so far: {_most_trusted(scored.weight.to_dict())}"
     if truth == "simulated":
         said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
     title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
     show(format, lambda: Sheet([title], [of_frame(table.round(3))], [said]), lambda: rows_of(table))
+
+
+def _most_trusted(weights: Mapping[str, float]) -> str:
+    """Return the methods that a pool trusts most, in words."""
+    ranked = sorted(weights.items(), key=lambda of: -of[1])
+    shown = [of for of in ranked if of[1] >= _WEIGHS] or ranked[:1]
+    return " and ".join(f"{method} ({weight:.0%} of the pool)" for method, weight in shown)
 
 
 def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:

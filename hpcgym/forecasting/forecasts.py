@@ -12,9 +12,9 @@ import numpy as np
 
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
-from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.reasons import correlations, sentence_of
+from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
 from hpcgym.forecasting.times import time_by
@@ -171,29 +171,58 @@ class Forecast:
 
         place = self._place_of(job)
         jobs = self.state.jobs.take(self.state.running)
-        ratio = self._own_runs[:, self.state.running] / np.maximum(jobs.requested_time, 1)
         table = pd.DataFrame(
             {
                 "job": jobs.job_number,
                 "user": jobs.user_id,
                 "processors": jobs.requested_processors,
                 "correlation": self._correlations[:, place],
-                "share": np.median(ratio, axis=0),
+                "share": self._usual_shares,
             }
         )
         order = table.correlation.argsort(kind="stable")[::-1]
         return table.iloc[order].reset_index(drop=True)
 
-    def why(self, job: int) -> str:
-        """Return on which running job the start of a waiting job depends most, in words.
+    def reasons(self) -> pd.DataFrame:
+        """Return on which running job the start of each waiting job depends most.
 
-        "" where it depends on none more than chance would have it, such as where many end.
+        Columns: job, the waiting one's number; on, the running one's, or -1 where the start depends
+        on none more than chance would have it; correlation and share, as of :meth:`depends_on`.
+        """
+        import pandas as pd
+
+        running = self.state.jobs.job_number[self.state.running]
+        waiting = self.state.jobs.job_number[self.targets]
+        if not len(running):
+            none = np.zeros(len(waiting))
+            return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
+        most = self._correlations.argmax(axis=0)
+        correlation = self._correlations.max(axis=0)
+        told = correlation >= least_told(self.futures, len(running))
+        return pd.DataFrame(
+            {
+                "job": waiting,
+                "on": np.where(told, running[most], MISSING),
+                "correlation": correlation,
+                "share": self._usual_shares[most],
+            }
+        )
+
+    def why(self, job: int) -> str:
+        """Return on which running job a waiting one's start depends most, in words; "": on none.
 
         Raises
         ------
         WorkloadError : no such job waits.
         """
-        return sentence_of(self.depends_on(job), self.futures)
+        return sentence_of(self.reasons().iloc[self._place_of(job)])
+
+    @cached_property
+    def _usual_shares(self) -> Floats:
+        """The median of the run time over the request of each running job, (n_running,)."""
+        requested = np.maximum(self.state.jobs.requested_time[self.state.running], 1)
+        shares: Floats = np.median(self._own_runs[:, self.state.running] / requested, axis=0)
+        return shares
 
     @cached_property
     def _correlations(self) -> Floats:
@@ -524,12 +553,25 @@ class Forecast:
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> Floats:
-        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
+    def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
+
+        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
+        and in which all run for the medians of their distributions.
+        """
+        blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        if points:
+            state = self.state
+            both = stacked([replace(state.jobs, initial=None), jobs])
+            start = np.concatenate([state.start, np.full(len(jobs), -1)])
+            median = self._run_times.medians(both, start, state.time)
+            runs = np.concatenate([runs, [both.requested_time, median]])
+            block = np.concatenate([block, np.full(2, len(blocks))])
+            blocks = [*blocks, NOBODY]
         come = replace(self._come, header=jobs.header)
-        made = Futures(self.state, self.scheduler, come, self._blocks, jobs)
+        made = Futures(self.state, self.scheduler, come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.forecasting.scores import LEVELS, Floats, crps
-from hpcgym.units import MINUTE_S
+from hpcgym.forecasting.scores import LEVELS, Floats, crps, logs_of, waits_of
 
 #: How many of the last places are kept; each older one counts so much of the next.
 KEPT, OLDER = 2000, 0.999
@@ -28,9 +27,7 @@ EVEN, OF_ALL, ENOUGH = 20, 60, 30
 #: Weights are tried in steps of one part of so many.
 PARTS = 5
 #: How fast weights follow the CRPS, and how many forecasts they remember.
-RATE, MEMORY = 1.0, 1000
-#: Longest wait [s] that is told apart; one that never ends is one, too.
-LONGEST_S = 1e9
+RATE, MEMORY = 8.0, 1000
 _GRID = np.linspace(0, 1, 1001)
 
 
@@ -62,7 +59,7 @@ class Recalibration:
         user : whose forecasts count more, if enough of them are known.
         """
         place, users = np.array(self._places, np.float64).reshape(-1, 2).T
-        age = OLDER ** np.arange(len(place))[::-1]
+        age: Floats = OLDER ** np.arange(len(place), dtype=np.float64)[::-1]
         of_all = _share_below(place, age)
         own = users == user
         n = int(own.sum())
@@ -91,7 +88,8 @@ def _share_below(place: Floats, weight: Floats) -> Floats:
     below = np.concatenate([[0.0], weight[order].cumsum()])
     total: Floats = EVEN * _GRID + below[place[order].searchsorted(_GRID, "right")]
     total[-1] = EVEN + below[-1]
-    return total / total[-1]
+    total /= total[-1]
+    return total
 
 
 class Pool:
@@ -129,7 +127,7 @@ class Pool:
         said : quantiles [s] by each method, at :data:`hpcgym.forecasting.scores.LEVELS`.
         wait : [s] for how long it has waited.
         """
-        mixed = _waits(self._mixtures @ self._logs(said))
+        mixed = waits_of(self._mixtures @ self._logs(said))
         self._loss *= 1 - 1 / MEMORY
         self._loss += crps(mixed, np.full(len(mixed), float(wait)))
 
@@ -147,13 +145,11 @@ class Pool:
         ----------
         said : as of :meth:`learn`.
         """
-        return _waits(np.array([*self.weights.values()]) @ self._logs(said))
+        return waits_of(np.array([*self.weights.values()]) @ self._logs(said))
 
     def _logs(self, said: Mapping[str, Floats]) -> Floats:
         """Return log(1 + wait / 60 s) of the quantiles by each method, (n_methods, n_levels)."""
-        quantiles = np.array([said[name] for name in self.methods], np.float64)
-        found: Floats = np.log1p(np.clip(quantiles, 0, LONGEST_S) / MINUTE_S)
-        return found
+        return logs_of(np.array([said[name] for name in self.methods], np.float64))
 
     def saved(self) -> dict[str, Any]:
         """Return what has been learned, as JSON has it."""
@@ -173,9 +169,3 @@ class Pool:
             raise HpcgymError("a pool that was saved by another version: begin anew")
         again._loss = loss
         return again
-
-
-def _waits(logs: Floats) -> Floats:
-    """Return the waits [s] of log(1 + wait / 60 s)."""
-    found: Floats = np.expm1(logs) * MINUTE_S
-    return found

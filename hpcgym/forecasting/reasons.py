@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcgym.forecasting.run_times import Floats
-from hpcgym.workload.columns import Ints
+from hpcgym.workload.columns import MISSING, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,8 @@ def _ranks(values: Ints | Floats) -> Floats:
     ranks = pd.DataFrame(values).rank().to_numpy(np.float64)
     ranks = ranks - ranks.mean(axis=0)
     length = np.sqrt((ranks**2).sum(axis=0))
-    return ranks / np.where(length > 0, length, 1)
+    scaled: Floats = ranks / np.where(length > 0, length, 1)
+    return scaled
 
 
 def least_told(futures: int, jobs: int) -> float:
@@ -56,12 +57,11 @@ def least_told(futures: int, jobs: int) -> float:
     return min(NormalDist().inv_cdf(1 - CHANCE / jobs) / math.sqrt(futures - 1), 1.0)
 
 
-def sentence_of(table: pd.DataFrame, futures: int) -> str:
-    """Return what a table of :meth:`Forecast.depends_on` says in words; "": of no running job."""
-    if not len(table) or table.correlation.iloc[0] < least_told(futures, len(table)):
+def sentence_of(reason: pd.Series[Any]) -> str:
+    """Return what a row of :meth:`Forecast.reasons` says in words; "": of no running job."""
+    if reason.on == MISSING:
         return ""
-    first = table.iloc[0]
     return (
-        f"its start depends most on job {first.job:.0f}, which usually ends at {first.share:.0%} of"
-        f" its request (rank correlation {first.correlation:.2f})"
+        f"its start depends most on job {reason.on:.0f}, which usually ends at"
+        f" {reason.share:.0%} of its request (rank correlation {reason.correlation:.2f})"
     )

@@ -38,18 +38,22 @@ def test_waiting_jobs_have_a_row_each(log: Path) -> None:
 
 def test_one_job_is_a_sentence(log: Path) -> None:
     state = hpcgym.snapshot(log, AT)
-    job = int(state.jobs.job_number[~state.running][-1])
-    asked = ("when", job, "--log", log, "--at", AT, "--by", "18:00", "--futures", 8)
+    forecast = hpcgym.forecast(state, "easy", futures=64)
+    reasons = forecast.reasons()
+    job = int(reasons.job[reasons.on > 0].iloc[0])
+    asked = ("when", job, "--log", log, "--at", AT, "--by", "18:00", "--futures", 64)
     lines = succeed(*asked).stdout.splitlines()
     assert lines[1].startswith(f"job {job} starts in ")
     assert lines[-1].startswith("by 18:00: ")
     (row,) = as_json(*asked)
-    forecast = hpcgym.forecast(state, "easy", futures=8)
     one, depends = forecast.of(job), forecast.depends_on(job).iloc[0]
-    assert forecast.why(job) in in_words("".join(lines))
+    assert forecast.why(job) == lines[2]
+    assert lines[2].startswith(f"its start depends most on job {depends.job:.0f}, which usually")
     assert (row["depends_on"], row["depends_share"]) == (depends.job, depends.share)
     assert row["depends_correlation"] == depends.correlation
     assert (row["job"], row["by"], row["p90_s"]) == (job, one.by("18:00"), one.quantiles()[2])
+    (row,) = as_json(*asked[:-1], 1)  # of one future nothing can be said
+    assert row["depends_on"] is row["depends_share"] is row["depends_correlation"] is None
 
 
 def test_a_job_that_is_not_there_yet(log: Path) -> None:
@@ -162,7 +166,8 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     asked = ("when", "--backtest", log, "--moments", 4, "--futures", 4)
     text = in_words(succeed(*asked).stdout)
     assert "recent waits alone, and their 95 % intervals held" in text
-    assert "%; the waits are those of the rules themselves" in text
+    assert "; what has been best so far: " in text
+    assert "% of the pool); the waits are those of the rules themselves" in text
     rows = as_json(*asked, "--truth", "recorded")
     assert [row["method"] for row in rows] == [*METHODS]
     assert all(0 <= row["coverage_80"] <= 1 for row in rows)

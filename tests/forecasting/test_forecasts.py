@@ -44,7 +44,7 @@ def told(state: Any, rules: str = "easy", **more: Any) -> list[Any]:
     shapes = forecast.shapes([8, 32], ["1h", 7200])
     table = forecast.table()
     shorter = forecast.shorter(int(table.job.iloc[-1]), [600]) if len(table) else shapes
-    tables = [table.to_numpy().tolist() for table in (table, shapes, shorter)]
+    tables = [each.to_numpy().tolist() for each in (table, shapes, shorter, forecast.reasons())]
     return [*tables, forecast.starts.tolist(), new.starts.tolist()]
 
 
@@ -340,6 +340,10 @@ def test_a_start_depends_on_the_job_that_it_waits_for() -> None:
     assert of_fourth.correlation[0] < 0.9  # job 3 runs before it, too
     shares = {job: np.median(forecast._own_runs[:, k]) / 1000 for k, job in enumerate([1, 2])}
     assert dict(zip(of_third.job, of_third.share, strict=True)) == shares
+    reasons = forecast.reasons()
+    assert (reasons.job.tolist(), reasons.on.tolist()) == ([3, 4], [1, 1])
+    assert reasons.correlation.tolist() == [of_third.correlation[0], of_fourth.correlation[0]]
+    assert reasons.share.tolist() == [shares[1]] * 2
     usual = f"{shares[1]:.0%}"
     assert forecast.why(3) == (
         f"its start depends most on job 1, which usually ends at {usual} of its request (rank"

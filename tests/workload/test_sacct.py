@@ -75,6 +75,27 @@ def test_a_dump_of_now_is_a_state(tmp_path: Path, without: str) -> None:
     assert usual.cleaning["dropped: PENDING when the log was written"] == 3
 
 
+@pytest.mark.parametrize("named", ["JobID", "JobIDRaw"])
+def test_tasks_of_arrays_wait_each_in_a_dump_of_now(tmp_path: Path, named: str) -> None:
+    lines = [
+        f"{named}|State|Submit|Start|ElapsedRaw|TimelimitRaw|ReqCPUS",
+        "7_1|COMPLETED|2024-05-03T08:00:00|2024-05-03T08:00:00|60|60|2",
+        "7_[3-9:3,12%2]|PENDING|2024-05-03T08:00:00|Unknown|0|60|2",
+        "7_[3-9:3,12%2]|PENDING|2024-05-03T08:00:00|Unknown|0|60|2",  # spans overlap
+        "9_[...]|PENDING|2024-05-03T08:10:00|Unknown|0|60|1",
+        "11|RUNNING|2024-05-03T08:00:00|2024-05-03T08:01:00|60|60|4",
+    ]
+    path = tmp_path / "now.txt"
+    path.write_text("\n".join(lines) + "\n")
+    state = snapshot(path, "2024-05-03T08:05", processors=8)
+    assert state.jobs.requested_processors.tolist() == [2, 2, 2, 2, 4]
+    assert state.running.tolist() == [False] * 4 + [True]
+    assert len({*state.jobs.job_number.tolist()}) == 5
+    assert state.jobs.submit_time.tolist() == [0] * 5
+    usual = load_workload(path, processors=8)
+    assert usual.cleaning["dropped: tasks of an array that had not started"] == 3
+
+
 def check_dump(folder: Path, seed: int, records: int) -> Workload:
     made = dump(seed, records)
     workload = read(folder, made.text)

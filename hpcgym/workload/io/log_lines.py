@@ -274,8 +274,8 @@ class LogRecords:
         self.count("dropped: line that stands there twice", again)
         self.keep(~again)
 
-    def keep(self, at: NDArray[np.bool_]) -> None:
-        """Keep only the records of a mask."""
+    def keep(self, at: NDArray[np.bool_ | np.int64]) -> None:
+        """Keep only the records of a mask, or of places, in which one may stand several times."""
         self.lines = self.lines[at]
         self.fields = {name: places[at] for name, places in self.fields.items()}
         self.beside = {name: values[at] for name, values in self.beside.items()}
@@ -412,7 +412,7 @@ def _with_waits(columns: Mapping[str, Any], runs: Ints) -> Repaired:
     waits = start == MISSING
     start = np.where(waits, MAX_TIME, start)  # it starts later than all
     order = np.lexsort((start, runs))
-    again = np.diff(runs[order]) == 0
+    again = (np.diff(runs[order]) == 0) & ~waits[order[:-1]]
     before = np.full(len(start), MISSING)
     before[order[1:][again]] = (start + changed["run_time"])[order[:-1][again]]
     # of n runs n - 1 have another one behind them; a job that came later only reuses the number

@@ -63,6 +63,8 @@ def read_sacct(path: Path, how: ReadOptions) -> Workload:
     log = _records(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
+    if how.unfinished:
+        _list_tasks(log)
     _take_cluster(log)
     columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
@@ -105,7 +107,7 @@ def _drop_no_jobs(log: LogRecords) -> None:
     jobs that are held, or wait for others.
     """
     log.count(sacct_fields.UNUSED_THROTTLE, ids_in(log, "JobID")["at_once"])
-    waiting = ids_in(log, _id(log))["waiting"]
+    waiting = ids_in(log, _id(log))["waiting"] & (not log.how.unfinished)
     log.drop([sacct_fields.ARRAY_TASKS if tasks else "" for tasks in waiting.tolist()])
     states = log.parsed("State", sacct_fields.state_of, "")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
@@ -128,6 +130,27 @@ def _drop_no_jobs(log: LogRecords) -> None:
             reason = "not ended when the log was written"
         reasons.append(reason)
     log.drop(reasons)
+
+
+def _list_tasks(log: LogRecords) -> None:
+    """Let each task of an array that has not started have a line of its own: it waits."""
+    name, other = ("JobID", "JobIDRaw") if _id(log) == "JobID" else ("JobIDRaw", "JobID")
+    ids = ids_in(log, name)
+    tasks = [
+        sacct_fields.tasks_in(text) if waits else []
+        for text, waits in zip(log.texts(name), ids["waiting"].tolist(), strict=True)
+    ]
+    times = np.array([max(len(listed), 1) for listed in tasks], np.int64)
+    ids_in(log, other)
+    log.keep(np.repeat(np.arange(len(log)), times))
+    for place, task in zip(
+        np.flatnonzero(np.repeat([bool(listed) for listed in tasks], times)).tolist(),
+        (task for listed in tasks for task in listed),
+        strict=True,
+    ):
+        whose = int(log.beside[name]["number"][place])
+        log.beside[name][place] = (whose, task, False, False, 0)
+        log.beside[other][place] = sacct_fields.NO_ID
 
 
 def _take_cluster(log: LogRecords) -> None:
