@@ -34,7 +34,8 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.forecasting.arrivals import Block
 from hpcgym.forecasting.forecasts import Forecast
 from hpcgym.forecasting.futures import Futures
-from hpcgym.forecasting.scores import LEVELS, places, recalibrated, scores
+from hpcgym.forecasting.pool import Recalibration
+from hpcgym.forecasting.scores import LEVELS, places, scores
 from hpcgym.forecasting.state import MachineState
 from hpcgym.machine import Partition, find_cluster
 from hpcgym.replay import replay_on_slurm
@@ -169,9 +170,7 @@ def exact(
     seen = {job.told.number: job for job in told.jobs}
     over = stretch.start + stretch.run_time <= told.time
     here = [job for job in told.jobs if job.waits or not over[job.told.number - 1]]
-    come = {
-        n: one for n, one in asked.items() if n not in seen and one[0].told.submit >= told.time
-    }
+    come = {n: one for n, one in asked.items() if n not in seen and one[0].told.submit >= told.time}
     parts = {**told.parts, **{n: part for n, (_, part) in come.items() if part is not None}}
     every = told._replace(jobs=[*here, *(job for job, _ in come.values())], parts=parts)
     jobs = present(every, stretch.machine, {})
@@ -210,12 +209,12 @@ class Said(NamedTuple):
     exact: int
 
 
-def said(stretch: Stretch, futures: int = 64) -> list[Said]:
+def said(stretch: Stretch, futures: int = 32) -> list[Said]:
     """Return all that was said."""
     asked, all_said = requests(stretch), []
     for number, (k, rows) in enumerate(moments(stretch)):
         kind, told = stretch.looks[k]
-        jobs = present(told, stretch.machine, _known(stretch, told.time))
+        jobs = present(told, stretch.machine, _known(stretch, told.time, asked))
         state = MachineState(jobs, stretch.machine.cluster, told)
         forecast = Forecast(state, find_scheduler(RULES), state.past, futures, number)
         place = {n - 1: at for at, n in enumerate(state.jobs.job_number.tolist())}
@@ -231,10 +230,12 @@ def said(stretch: Stretch, futures: int = 64) -> list[Said]:
     return all_said
 
 
-def _known(stretch: Stretch, time: int) -> dict[str, QueuedJob]:
+def _known(
+    stretch: Stretch, time: int, asked: dict[int, tuple[SeenJob, JobParts | None]]
+) -> dict[str, QueuedJob]:
     """Return the jobs that had ended by a time: of the past, and of the stretch."""
     known, end = dict(stretch.past), stretch.start + stretch.run_time
-    for number, (seen, parts) in requests(stretch).items():
+    for number, (seen, parts) in asked.items():
         if end[number - 1] <= time:
             began = int(stretch.start[number - 1])
             job = seen.told._replace(began=began, ended=int(end[number - 1]))
@@ -272,11 +273,13 @@ def table(tested: list[Said], learned: list[Said]) -> pd.DataFrame:
         wait, before = (np.array([one.wait for one in them], float) for them in (here, other))
         samples, known = (np.array([one.samples for one in them]) for them in (here, other))
         slurm, told = (np.array([one.slurm for one in them], float) for them in (here, other))
-        place = places(known, before, rng)
+        past = Recalibration()
+        for place in places(known, before, rng).tolist():
+            past.learn(place, 0)
         off = np.quantile(_log(before) - _log(told), LEVELS)
         corrected = MINUTE_S * np.expm1(np.maximum(_log(slurm)[:, np.newaxis] + off, 0))
         methods = {
-            "futures": np.array([quantiles_at(own, recalibrated(place)) for own in samples]),
+            "futures": np.array([quantiles_at(own, past.levels()) for own in samples]),
             "futures, raw": np.array([quantiles_at(own, LEVELS) for own in samples]),
             "squeue": np.repeat(slurm[:, np.newaxis], len(LEVELS), axis=1),
             "squeue-corrected": corrected,

@@ -48,22 +48,25 @@ def twin(
     A page for this machine alone shows when jobs start, what another shape of a job would mean, and
     what other policies would do; forecasts.json beside it is for portals. It runs until Ctrl-C.
 
-    Options
-    -------
-    every TIME : How often to look: 30s, 5min.
+    Workload
+    --------
     past FILE : Jobs that have ended, such as of sacct -P, from which run times and jobs to come are
         learned. Otherwise only those that Slurm remembers, and those in --log, are known.
-    futures N : How many futures a forecast has at most; fewer where they take long.
-    port N : Port of the page. [default: a free one]
 
     Scheduler
     ---------
     scheduler NAME : The rules of this Slurm. [default: its slurm.conf]
 
+    Experiment
+    ----------
+    every TIME : How often to look: 30s, 5min.
+    futures N : How many futures a forecast has at most; fewer where they take long.
+
     Output
     ------
     log FILE : Keep forecasts and scores in this file, a line of JSON each: .jsonl. If it is there,
         the twin goes on with its scores, also after it was killed.
+    port N : Port of the page. [default: a free one]
 
     Examples
     --------
