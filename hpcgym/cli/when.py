@@ -289,6 +289,7 @@ def _about_slurm(state: MachineState) -> list[str]:
     from hpcgym.slurm.present import left_out
 
     lines = [text] if (text := left_out(state.look)) else []
+    lines += [f"{counted(n, 'job')} {why}" for why, n in state.jobs.cleaning.items() if n]
     if len(state.past) < _FEW:
         known = counted(len(state.past), "job")
         lines.append(f"{known} known that ended: --past, as of sacct -P, tells of more")

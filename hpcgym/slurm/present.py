@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
@@ -26,6 +27,7 @@ from hpcgym.slurm.programs import SlurmPrograms
 from hpcgym.slurm.queue import QueuedJob, workload_of
 from hpcgym.words import counted
 from hpcgym.workload.model import Initial, Workload
+from hpcgym.workload.needs import FITS_NOWHERE, that_fit
 from hpcgym.workload.ongoing import Cells, Ongoing
 
 #: How often Slurm backfills unless its configuration says it [s].
@@ -149,7 +151,8 @@ def present(
 ) -> Workload:
     """Return the jobs that run or wait for room, with the state of the machine.
 
-    Jobs that are held, and those that run on nodes which the machine does not have, are left out.
+    Jobs that are held, and those that run on nodes which the machine does not have, are left out;
+    so are those that no empty machine holds, which are counted in ``cleaning``.
 
     Parameters
     ----------
@@ -175,13 +178,32 @@ def present(
     name, size = machine.cluster.name or "Slurm", machine.cluster.processors
     both = workload_of(jobs, size, name, zone=_zone(), unknown_run_s=-1)
     now = np.array([id(job) in mine for job in jobs], np.bool_)
+    fits = _fits(both, machine.cluster, now)
+    dropped = int((now & ~fits).sum())
+    both, now = both.take(fits), now[fits]
+    jobs = [job for job, does in zip(jobs, fits.tolist(), strict=True) if does]
     began = np.array([job.began for job in jobs if id(job) in mine], np.int64)
     had = [cells.get(job.number) if job.began >= 0 else {} for job in jobs if id(job) in mine]
     unknown = np.full(len(had), -1)
     order, cells_of_all = np.arange(len(had)), _all_cells(had)
     ongoing = Ongoing({}, machine.cluster, order, unknown, unknown, cells=cells_of_all)
     ongoing = replace(ongoing, looks=_looks(look, machine), watched=True)
-    return replace(both.take(now), initial=Initial(look.time, began, both.take(~now), ongoing))
+    own = both.take(now, cleaning={FITS_NOWHERE: dropped})
+    return replace(own, initial=Initial(look.time, began, both.take(~now), ongoing))
+
+
+def _fits(jobs: Workload, cluster: Cluster, now: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which jobs the empty machine holds, (n_jobs,), of ``now`` in partitions that it has.
+
+    A log of the past may tell no partitions, or others.
+    """
+    if not cluster.groups:
+        small: NDArray[np.bool_] = jobs.requested_processors <= cluster.processors
+        return small
+    partitions = [partition.name for partition in cluster.partitions]
+    fits = that_fit(jobs, cluster.resources, cluster.capacity)[1]
+    fits[now] = that_fit(jobs.take(now), cluster.resources, cluster.capacity, partitions)[1]
+    return fits
 
 
 def with_parts(seen: SeenJob, look: SlurmLook, machine: SlurmMachine) -> QueuedJob:

@@ -94,6 +94,15 @@ def test_nodes_that_are_closed_and_empty_are_not_there(tmp_path: Path) -> None:
     assert state.jobs.job_number.tolist() == [1, 2, 3, 5]
 
 
+def test_a_job_that_the_machine_cannot_hold_costs_itself_alone(tmp_path: Path) -> None:
+    row = f"8|8|99|1:00:00|{ZERO}|9|0|bob|(null)|(null)|all|PD|N/A|N/A||Resources\n"
+    elsewhere = f"9|9|1|1:00:00|{ZERO}|9|0|bob|(null)|(null)|other|PD|N/A|N/A||Resources\n"
+    state = hpcgym.snapshot(slurm=fake_slurm(tmp_path, squeue=SQUEUE + row + elsewhere))
+    assert state.jobs.job_number.tolist() == [1, 2, 3, 5]
+    assert [*state.jobs.cleaning.values()] == [2]
+    assert np.isfinite(hpcgym.forecast(state, RULES, futures=2).starts).all()
+
+
 def test_nothing_is_ever_written_to_slurm(tmp_path: Path) -> None:
     folder = fake_slurm(tmp_path)
     hpcgym.forecast(hpcgym.snapshot(slurm=folder), RULES, futures=2).table()
