@@ -11,18 +11,15 @@ asked
 
 ::
 
-    python -m hpcgym.benchmarks.forecast.beside_slurm looks KTH-SP2 35 3 w35.pickle
-    python -m hpcgym.benchmarks.forecast.beside_slurm looks KTH-SP2 33 4 w33.pickle
-    python -m hpcgym.benchmarks.forecast.beside_slurm scores w35.pickle w33.pickle
+    python -m hpcgym.benchmarks.forecast.beside_slurm KTH-SP2 35 3 33 4
+    python -m hpcgym.benchmarks.forecast.beside_slurm KTH-SP2 35 1.6 33 0.8 8x8x1 2
 """
 
 from __future__ import annotations
 
-import pickle
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -303,23 +300,18 @@ def _log(wait: Floats) -> Floats:
     return found
 
 
-def main(what: str, *words: str) -> None:
-    """Replay and keep, or score."""
-    if what == "looks":
-        log, week, days, file, *more = words
-        nodes, n_parts = (more[0], int(more[1])) if more else ("100x1x1", 0)
-        stretch = replayed(log, int(week), float(days), nodes, n_parts)
-        Path(file).write_bytes(pickle.dumps(stretch))
-        print(f"{file}: {len(stretch.start):,} jobs, {len(stretch.looks):,} looks")
-        return
-    both = [said(pickle.loads(Path(file).read_bytes())) for file in words]
-    for file, tested, learned in zip(words, both, both[::-1], strict=True):
+def main(log: str, week: str, days: str, other: str, other_days: str, *machine: str) -> None:
+    """Replay two stretches, and score each by what the other taught."""
+    nodes, n_parts = (machine[0], int(machine[1])) if machine else ("100x1x1", 0)
+    stretches = [(int(week), float(days)), (int(other), float(other_days))]
+    both = [said(replayed(log, *stretch, nodes, n_parts)) for stretch in stretches]
+    for (number, length), tested, learned in zip(stretches, both, both[::-1], strict=True):
         for at_submission in (True, False):
             off = np.abs([one.exact for one in tested if one.at_submission == at_submission])
             kind = "submission" if at_submission else "regular"
             print(
-                f"{file}: {kind}: {len(off):,} forecasts, {np.mean(off == 0):.1%} exact,"
-                f" {np.mean(off <= MINUTE_S):.1%} within a minute"
+                f"{log}, week {number}, {length} days, {kind}: {len(off):,} forecasts,"
+                f" {np.mean(off == 0):.1%} exact, {np.mean(off <= MINUTE_S):.1%} within a minute"
             )
         print(table(tested, learned).round(3).to_string())
 

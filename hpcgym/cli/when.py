@@ -275,10 +275,11 @@ def _waiting(state: MachineState, user: str | None) -> list[int]:
     from hpcgym.workload.io.swf_header import names_of
 
     jobs = state.jobs.take(~state.running)
+    every: list[int] = jobs.job_number.tolist()
     if user is None:
-        return jobs.job_number.tolist()
+        return every
     names = names_of(jobs, "user_id")
-    numbers = zip(jobs.job_number.tolist(), jobs.user_id.tolist(), strict=True)
+    numbers = zip(every, jobs.user_id.tolist(), strict=True)
     return [number for number, of in numbers if names.get(of) == user]
 
 

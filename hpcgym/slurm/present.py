@@ -172,13 +172,19 @@ def present(
     ]
     chosen = [_on(seen, look, machine) for seen in chosen]
     mine = {id(seen.told) for seen in chosen}
-    jobs = [job for job in past.values() if job.ended <= look.time and job.ended > job.began >= 0]
+    partitions = sorted(machine.cluster.partitions, key=lambda part: not part.default)
+    default = partitions[0].name if partitions else ""
+    jobs = [
+        _in_partition(job, default)
+        for job in past.values()
+        if job.ended <= look.time and job.ended > job.began >= 0
+    ]
     jobs += [seen.told for seen in chosen]
     jobs.sort(key=lambda job: (job.submit, job.number))
     name, size = machine.cluster.name or "Slurm", machine.cluster.processors
     both = workload_of(jobs, size, name, zone=_zone(), unknown_run_s=-1)
     now = np.array([id(job) in mine for job in jobs], np.bool_)
-    fits = _fits(both, machine.cluster, now)
+    fits = _fits(both, machine.cluster)
     dropped = int((now & ~fits).sum())
     both, now = both.take(fits), now[fits]
     jobs = [job for job, does in zip(jobs, fits.tolist(), strict=True) if does]
@@ -192,18 +198,25 @@ def present(
     return replace(own, initial=Initial(look.time, began, both.take(~now), ongoing))
 
 
-def _fits(jobs: Workload, cluster: Cluster, now: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which jobs the empty machine holds, (n_jobs,), of ``now`` in partitions that it has.
+def _in_partition(job: QueuedJob, default: str) -> QueuedJob:
+    """Return a job of the past in the default partition, if its log tells none."""
+    *names, partition = job.names
+    if not default or partition not in _UNTOLD:
+        return job
+    return job._replace(names=(*names, default))
 
-    A log of the past may tell no partitions, or others.
-    """
+
+#: What stands for a partition that is not told.
+_UNTOLD = ("", "-1", "(null)")
+
+
+def _fits(jobs: Workload, cluster: Cluster) -> NDArray[np.bool_]:
+    """Return which jobs the empty machine holds, (n_jobs,)."""
     if not cluster.groups:
         small: NDArray[np.bool_] = jobs.requested_processors <= cluster.processors
         return small
     partitions = [partition.name for partition in cluster.partitions]
-    fits = that_fit(jobs, cluster.resources, cluster.capacity)[1]
-    fits[now] = that_fit(jobs.take(now), cluster.resources, cluster.capacity, partitions)[1]
-    return fits
+    return that_fit(jobs, cluster.resources, cluster.capacity, partitions)[1]
 
 
 def with_parts(seen: SeenJob, look: SlurmLook, machine: SlurmMachine) -> QueuedJob:

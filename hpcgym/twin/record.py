@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files import is_there, lines_of
+from hpcgym.files import is_there, json_of, lines_of
 from hpcgym.forecasting.pool import Pool, Recalibration
 from hpcgym.forecasting.scores import LEVELS, Floats, crps, places
 from hpcgym.slurm.queue import QueuedJob
@@ -172,8 +172,8 @@ class TwinRecord:
             self._torn = not is_whole and bool(text)
             try:
                 if is_whole and text:
-                    self._take(json.loads(text))
-            except (ValueError, TypeError, KeyError, AttributeError):
+                    self._take(json_of(text, str(path)))
+            except (HpcgymError, ValueError, TypeError, KeyError, AttributeError):
                 if first:
                     raise HpcgymError(f"{path}: not a log of hpcgym twin") from None
             first = False

@@ -77,6 +77,7 @@ def test_the_past_is_that_of_a_log_and_of_what_slurm_remembers(tmp_path: Path) -
     states = SlurmStates(SlurmPrograms(fake_slurm(tmp_path)), past=past)
     state = states.now()
     assert state.past.submit_time.tolist() == [ZERO - 5000, ZERO - 4995, ZERO - 900]
+    assert np.isfinite(hpcgym.forecast(state, RULES, futures=2).starts).all()
     of = {name: number for number, name in names_of(state.jobs, "user_id").items()}
     assert state.past.user_id.tolist() == [of["eve"], of["zoe"], of["bob"]]
     # jobs that have ended are remembered once Slurm has forgotten them
