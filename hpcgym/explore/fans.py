@@ -26,10 +26,10 @@ def fans_of(result: Result, at: float | str) -> dict[str, Any]:
 
     Returns
     -------
-    told : ``now`` [s]; ``futures``, how many; ``running``, how many jobs ran; and ``jobs``, of each
-        that waited the number, the levels :data:`FAN` of its start [s], and the number of the
-        running job on which that depends most with the share of its request that this one usually
-        runs, or None twice. Times are since the first submission; None: never.
+    told : ``now`` [s]; and ``jobs``, of each that waited the number, the levels :data:`FAN` of its
+        start [s], and the number of the running job on which that depends most with the share of
+        its request that this one usually runs, or None twice. Times are since the first submission;
+        None: never.
 
     Raises
     ------
@@ -42,8 +42,6 @@ def fans_of(result: Result, at: float | str) -> dict[str, Any]:
     fans = table.iloc[:, -len(FAN) :].to_numpy().tolist()
     return {
         "now": state.time - first,
-        "futures": FUTURES,
-        "running": int(state.running.sum()),
         "jobs": [
             [
                 job,

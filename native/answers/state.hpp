@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "../base/wide.hpp"
 #include "../core/queue.hpp"
 
 namespace hpc {
@@ -14,10 +15,11 @@ class State {
   enum Name : std::size_t {
     free, free_1h, queued, hour, weekday,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
+    running,  // the jobs, not a value: expressions add up what these ask for, and do not name it
     n_names,
-    running = n_names,  // the jobs, not their number: expressions add up what they ask for
+    n_values = running,
   };
-  static bool is_of_users(std::size_t name) { return name >= user_running && name < n_names; }
+  static bool is_of_users(std::size_t name) { return name >= user_running && name < n_values; }
   // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) {
     return name < last_run || name == running ? 0 : name == last_run ? 1 : most_runs;
@@ -45,10 +47,16 @@ class State {
     if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
     if (s.model.users) count_users(s, coming);
   }
-  // Then what is of each of some jobs, with their waits [s].
+  // Then what is of each of some jobs, with their waits [s]. `widths`: their processors.
   template <class S>
-  void read_jobs(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {
-    read_fits(s, jobs, waiting);
+  void read_jobs(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting,
+                 const std::vector<double>& widths) {
+    if constexpr (S::has_alike_units) {
+      if (s.rules().holds) read_fits(s, jobs, waiting);
+      else read_fits(static_cast<double>(s.model.capacity), widths);
+    } else {
+      read_fits(s, jobs, waiting);
+    }
     if (s.model.users) read_users(s, jobs);
   }
   // Read what is of users for one job, of whose user so many jobs run and wait.
@@ -62,8 +70,8 @@ class State {
   }
 
  private:
-  std::array<bool, n_names + 1> named_{};
-  std::array<std::vector<double>, n_names> values_;
+  std::array<bool, n_names> named_{};
+  std::array<std::vector<double>, n_values> values_;
   i64 free_ = 0;  // units
   std::vector<i64> in_use_;  // running jobs
   std::vector<i64> running_, waiting_;  // jobs by user
@@ -113,6 +121,23 @@ class State {
       is_fit[i] = has_room ? 1.0 : 0.0;
       left[i] = static_cast<double>(has_room ? free_ - s.machine.width(j) : 0) / units;
     }
+  }
+  // The same where units are alike, and none are held back.
+  void read_fits(double units, const std::vector<double>& widths) {
+    const auto room = static_cast<double>(free_);
+    const auto write = [&](Name which, auto of) {
+      if (!named_[which]) return;
+      values_[which].resize(widths.size());
+      widely([of, n = widths.size(), width = widths.data(), value = values_[which].data()] {
+#pragma omp simd
+        for (std::size_t i = 0; i < n; ++i) value[i] = of(width[i]);
+      });
+    };
+    write(fits, [room](double width) { return width <= room ? 1.0 : 0.0; });
+    write(leaves, [room, units](double width) {
+      const double left = room - width;
+      return (left > 0 ? left : 0.0) / units;
+    });
   }
   template <class S>
   void count_users(const S& s, const std::vector<i64>& coming) {

@@ -6,6 +6,7 @@
 
 #include "../base/column.hpp"
 #include "../base/ordered.hpp"
+#include "../base/wide.hpp"
 #include "model.hpp"
 
 namespace hpc {
@@ -24,17 +25,22 @@ class Listed {
   bool empty() const { return jobs_.empty(); }
   void clear() { jobs_.clear(), scores_.clear(); }
   void add(const std::vector<i64>& jobs, const double* scores) {
+    if (empty()) {
+      jobs_ = jobs, scores_.assign(scores, scores + jobs.size());
+      return;
+    }
     jobs_.insert(jobs_.end(), jobs.begin(), jobs.end());
     scores_.insert(scores_.end(), scores, scores + jobs.size());
   }
-  // The greatest score of a job that still waits, minus infinity if there is none.
-  double highest(const std::vector<Progress>& progress) {
+  // The greatest score of a job that still waits, minus infinity if there is none; jobs that have
+  // started and score more go.
+  double drop_to_highest(const std::vector<Progress>& progress) {
     const std::size_t best = place_of_best(progress, [](i64) { return i64{0}; });
     return best < jobs_.size() ? scores_[best] : -inf;
   }
-  // The job of the greatest score that still waits; of several, the first by place; -1 if none does.
+  // The same, but the job; of several, the first by place; -1 if none waits.
   template <class F>
-  i64 best(const std::vector<Progress>& progress, F place) {
+  i64 drop_to_best(const std::vector<Progress>& progress, F place) {
     const std::size_t best = place_of_best(progress, place);
     return best < jobs_.size() ? jobs_[best] : -1;
   }
@@ -44,11 +50,10 @@ class Listed {
   template <class F>
   std::size_t place_of_best(const std::vector<Progress>& progress, F place) {
     while (!jobs_.empty()) {
-      std::size_t best = 0;
-      for (std::size_t k = 1; k < jobs_.size(); ++k)
-        if (scores_[k] >= scores_[best] &&
-            (scores_[k] > scores_[best] || place(jobs_[k]) < place(jobs_[best])))
-          best = k;
+      std::size_t best = place_of_greatest(scores_.data(), jobs_.size());
+      const double highest = scores_[best];
+      for (std::size_t k = best + 1; k < jobs_.size(); ++k)
+        if (scores_[k] == highest && place(jobs_[k]) < place(jobs_[best])) best = k;
       if (progress[index(jobs_[best])].start < 0) return best;
       jobs_[best] = jobs_.back(), jobs_.pop_back();
       scores_[best] = scores_.back(), scores_.pop_back();
@@ -156,7 +161,7 @@ class Queue {
       const i64 j = oldest(progress);
       if (by_submission || rules.starves(now - known[j].submit)) return j;
     }
-    if (const i64 j = listed.best(progress, by_place()); j >= 0) return j;
+    if (const i64 j = listed.drop_to_best(progress, by_place()); j >= 0) return j;
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
   // The queued job that was submitted first; the queue is not empty.

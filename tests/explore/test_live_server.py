@@ -20,7 +20,7 @@ from test_page import unpacked
 from hpcgym import forecast, snapshot
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
-from hpcgym.explore.fans import FAN
+from hpcgym.explore.fans import FAN, FUTURES
 from hpcgym.explore.live import HttpAnswer, Server, Session, options_of
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
@@ -168,9 +168,9 @@ def test_forecasts_are_those_of_the_library(ask: Callable[..., Asked], workload:
     answer = json.loads(body)
     assert json.loads(ask("forecast", {"at": at - first})[2]) == answer
     state = snapshot(result, at)
-    told = forecast(state, "easy", futures=answer["futures"])
+    told = forecast(state, "easy", futures=FUTURES)
     table = told.table(FAN)
-    assert (answer["now"], answer["running"]) == (at - first, state.running.sum())
+    assert answer["now"] == at - first
     assert [job for job, *_ in answer["jobs"]] == table.job.tolist()
     assert len(table) > 3
     levels = [levels for _, levels, *_ in answer["jobs"]]

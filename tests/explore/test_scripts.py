@@ -484,8 +484,6 @@ def test_what_was_in_the_way_of_a_job(node, made, rule):
 
 FANS = {
     "now": 100,
-    "futures": 64,
-    "running": 2,
     "jobs": [
         [7, [110, 120, 130, 140, 150, 160, None], 3, 0.35],
         [8, [None] * 7, None, None],

@@ -5,12 +5,12 @@ const MEDIAN = 3;  // place of it among the levels that Python tells
 const INTERVALS = [[0, 6, 0.2], [1, 5, 0.4], [2, 4, 0.75]];  // 95, 80 and 50 %: levels, opacity
 
 /** What Python tells of a moment (explore/fans.py), in the order of medians; never is Infinity. */
-function fansOf({ now, futures, running, jobs }, rowOf) {
+function fansOf({ now, jobs }, rowOf) {
   const rows = jobs.map(([number, levels, on, share]) => ({
     j: rowOf(number), levels: levels.map((time) => time ?? Infinity), on, share,
   }));
   rows.sort((a, b) => a.levels[MEDIAN] - b.levels[MEDIAN] || a.j - b.j);
-  return { now, futures, running, rows };
+  return { now, rows };
 }
 
 /** The rows that there is room for, the first ones and that of the picked job; and how high each is. */
