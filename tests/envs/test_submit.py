@@ -13,8 +13,8 @@ from gymnasium.utils.env_checker import check_env
 from mistakes import mistakes_of
 
 from hpcgym import simulate
-from hpcgym.envs.submitters import SUBMITTERS, Submitter
 from hpcgym.envs import Submit, SubmitVector
+from hpcgym.envs.submitters import SUBMITTERS, Submitter
 from hpcgym.machine.speedups.moldable import amdahl, downey
 from hpcgym.workload import Workload, load_workload
 
