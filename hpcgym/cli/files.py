@@ -29,12 +29,14 @@ class Written:
     endings : of names it may have.
     drawn : whether it needs matplotlib.
     folder : whether it is a folder with files of its own.
+    goes_on : whether the command goes on with what is there already.
     """
 
     what: str
     endings: tuple[str, ...]
     drawn: bool = False
     folder: bool = False
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def check_files(marks: Marks, values: Mapping[str, Any]) -> None:
         _check_folder(path, values["force"])
     for path, mark in outputs:
         other = path.is_dir() and not mark.folder  # which no option overwrites
-        if path in files and path.exists() and not (other or values["force"]):
+        if path in files and path.exists() and not (other or mark.goes_on or values["force"]):
             raise HpcgymError(f"{path} is there already: --force overwrites it")
     for path, mark in outputs:
         if not (mark.folder and path.is_dir()):

@@ -50,6 +50,7 @@ COMMANDS = {
         "calibrate": ("calibrate", "Which settings explain how a log's past differs."),
         "replay": ("slurm", "Run a workload on a private, unmodified Slurm, and compare."),
         "drive": ("slurm", "Let a policy order the queue of this machine's Slurm."),
+        "twin": ("twin", "When all jobs of this machine's Slurm start: kept, scored, served."),
     },
     "Results that others can trust": {
         "reproduce": ("reproduce", "Compute a published study anew, beside its published values."),

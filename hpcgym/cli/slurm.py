@@ -252,8 +252,9 @@ def drive(
 
 def _ended(past: Path, scheduler: Scheduler) -> Workload | None:
     """Return the jobs of a file, to learn from those that have ended; None: nothing to learn."""
-    from hpcgym.drive.driving import jobs_told, looks_at, order_rules
+    from hpcgym.drive.driving import looks_at, order_rules
     from hpcgym.machine.pool import MOST_PROCESSORS
+    from hpcgym.slurm.queue import jobs_told
     from hpcgym.workload import load_workload
 
     if looks_at(order_rules(scheduler)) != "all":

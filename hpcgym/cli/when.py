@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from hpcgym.cli.groups import Option
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.running import explained
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
+from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting, working
 from hpcgym.units import duration, seconds_of
 from hpcgym.words import counted
@@ -22,14 +24,17 @@ from hpcgym.words import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.forecasting import Forecast, StartForecast
+    from hpcgym.forecasting import Forecast, MachineState, StartForecast
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.slurm.looks import SeenJob
     from hpcgym.workload.io.batch_scripts import BatchJob
 
 #: Futures with a greater share of the error of recent waits alone are not to be trusted.
 _TRUSTED = 0.8
 #: Of starts that a 95 % interval does not hold so often, only the medians are.
 _HELD = 0.88
+#: With fewer jobs that have ended little is known of how long jobs run.
+_FEW = 200
 #: Methods with a smaller weight in the pool are not named.
 _WEIGHS = 0.2
 #: Times that jobs may request in place of longer ones [s], and how many of these --shapes tries.
@@ -55,6 +60,7 @@ def when(
     job: str | None = None,
     source: Annotated[str | None, Option("--log")] = None,
     at: Annotated[Any, Option("--at", type=loading.time_of_log)] = None,
+    past: str | None = None,
     backtest: str | None = None,
     by: str | None = None,
     tasks: Annotated[int | None, Option("-n", "--tasks")] = None,
@@ -62,7 +68,7 @@ def when(
     user: str | None = None,
     partition: Annotated[str | None, Option("-p", "--partition")] = None,
     shapes: bool = False,
-    scheduler: str = "easy",
+    scheduler: str | None = None,
     reading: loading.MachineReading,
     moments: int = 200,
     truth: str = "simulated",
@@ -70,7 +76,10 @@ def when(
     seed: int = 0,
     format: Format = Format.table,
 ) -> None:
-    """Say when waiting jobs start, or one that may be submitted, by what a log told at a time.
+    """Say when waiting jobs start, or one that may be submitted: on your Slurm, or by a log.
+
+    Without --log it asks the Slurm that this machine talks to, and never changes anything there:
+    squeue, sinfo, sdiag and scontrol show. Without JOB it shows your own waiting jobs.
 
     It simulates what may come, many times: each job that runs or waits runs as long as jobs like
     it have run, jobs come as in past weeks, and the rules of --scheduler say which start. It
@@ -92,6 +101,8 @@ def when(
         may be of now: jobs that are RUNNING or PENDING in a dump of sacct run or wait.
     at TIME : What is known just before this time: in seconds of the log's clock, 84d or
         2024-03-05T08:00.
+    past FILE : Of Slurm: jobs that have ended, such as of sacct -P, from which run times and jobs
+        to come are learned. Otherwise only those that Slurm remembers are known.
     backtest WORKLOAD : Say how good forecasts would have been at many submissions of this log, in
         place of --log: beside requested times, medians, recent waits alone, what boosting learns,
         and a pool of these.
@@ -99,7 +110,8 @@ def when(
     Scheduler
     ---------
     scheduler NAME : The site's rules: a name (hpcgym list schedulers), or a file: TOML, or a
-        slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt.
+        slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt. [default: easy;
+        of Slurm its own slurm.conf]
 
     Experiment
     ----------
@@ -110,7 +122,8 @@ def when(
     limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes),
         UNLIMITED, or 4h; in place of that of a script.
     user USER : Whose job this is, by name or by the log's number: what they have used, their limits
-        and how long their jobs run count. [default: nobody known]
+        and how long their jobs run count. Of Slurm, without JOB, whose jobs are shown. [default:
+        nobody known; of Slurm you]
     partition NAME : The partition that this job asks for; in place of that of a script. [default:
         the machine's default partition]
     shapes : Say what asking for less would save: how much earlier the job starts, in 10, 50 and
@@ -130,6 +143,8 @@ def when(
 
     Examples
     --------
+    hpcgym when --past sacct.txt
+    hpcgym when 4034 --past sacct.txt --by 18:00
     hpcgym when --log KTH-SP2 --at 84d --scheduler easy
     hpcgym when 5555 --log KTH-SP2 --at 84d --by 18:00
     hpcgym when --log KTH-SP2 --at 84d -n 64 -t 4:00:00 --by 12h
@@ -143,35 +158,47 @@ def when(
     from hpcgym.forecasting.state import snapshot
     from hpcgym.workload.io.batch_scripts import read_batch_script
 
-    rules = rules_of(scheduler, reading.given())
     if backtest is not None:
         asked = {"JOB": job, "--log": source, "--at": at, "--by": by, "-n": tasks, "-t": limit}
         asked |= {"--shapes": shapes or None, "--user": user, "--partition": partition}
-        for option, value in asked.items():
+        for option, value in (asked | {"--past": past}).items():
             if value is not None:
                 raise click.BadParameter("not with --backtest", param_hint=f"'{option}'")
+        rules = rules_of(scheduler or "easy", reading.given())
         return _backtest(backtest, rules, reading, moments, futures, seed, truth, format)
-    if source is None or at is None:
-        raise click.UsageError("give --log and --at, or --backtest")
-    is_script = job is not None and not job.isdecimal()
-    number = None if job is None or is_script else int(job)
+    is_live = source is None and at is None
+    if not is_live and (source is None or at is None):
+        raise click.UsageError("give --log and --at, or neither: then Slurm is asked")
+    if past is not None and not is_live:
+        raise click.BadParameter("it is of Slurm: --log has its own", param_hint="'--past'")
+    is_script = job is not None and not _JOB.fullmatch(job)
     if not is_script and (tasks is None) != (limit is None):
         raise click.BadParameter("a job that is not there yet has both", param_hint="'-n' / '-t'")
     if tasks is not None and job is not None:
         raise click.BadParameter("either a waiting job or a new one", param_hint="'JOB' / '-n'")
+    whose_jobs = is_live and job is None and partition is None
     for option, value in (("--user", user), ("--partition", partition)):
-        if value is not None and tasks is None and not is_script:
+        if value is not None and tasks is None and not is_script and not whose_jobs:
             raise click.BadParameter("it is of a new job: give -n and -t, too", param_hint=option)
     if shapes and tasks is None and job is None:
         raise click.BadParameter("of which job? give JOB, SCRIPT or -n", param_hint="'--shapes'")
     if shapes and by is not None:
         raise click.BadParameter("not with --shapes", param_hint="'--by'")
-    if reading.clean == "default":  # jobs that have not ended are what this is about
-        reading = replace(reading, clean="unfinished")
-    jobs = reading.load(source, schedulers=[rules])
-    state = snapshot(jobs, at, cluster=reading.machine)
+    if source is None:
+        with working("asking Slurm"):
+            state, scheduler = _of_slurm(past, reading, scheduler)
+        rules = rules_of(scheduler, reading.given())
+        jobs, user = state.jobs, user or _me()
+    else:
+        scheduler = scheduler or "easy"
+        rules = rules_of(scheduler, reading.given())
+        if reading.clean == "default":  # jobs that have not ended are what this is about
+            reading = replace(reading, clean="unfinished")
+        jobs = reading.load(source, schedulers=[rules])
+        state = snapshot(jobs, at, cluster=reading.machine)
+    number = None if job is None or is_script else _number_of(job, state)
     told = forecast(state, rules, futures=futures, seed=seed)
-    lines = [_title(told, scheduler)]
+    lines = [_title(told, scheduler), *_about_slurm(state)]
     unread, per_unit = {}, None
     if is_script:
         script = read_batch_script(str(job), jobs.per_unit, told.partitions)
@@ -196,7 +223,7 @@ def when(
             new = told.if_submitted(tasks, limit, **whose, per_unit=per_unit)
             starts: dict[int | None, StartForecast] = {None: new}
         else:
-            waiting = state.jobs.job_number[~state.running].tolist()
+            waiting = _waiting(state, user if is_live else None)
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
     if number is not None:
@@ -205,6 +232,71 @@ def when(
         rows[0]["depends_share"] = None if most is None else float(most.share)
         rows[0]["depends_correlation"] = None if most is None else float(most.correlation)
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
+
+
+#: A job's number, with that of a task of an array.
+_JOB = re.compile(r"\d+(_\d+)?")
+
+
+def _of_slurm(
+    past: str | None, reading: loading.MachineReading, scheduler: str | None
+) -> tuple[MachineState, str]:
+    """Return what Slurm tells now, and the rules: its own, if no others are given."""
+    from hpcgym.forecasting.state import SlurmStates
+    from hpcgym.slurm.programs import SlurmPrograms
+
+    states = SlurmStates(SlurmPrograms(), reading.machine, past)
+    if scheduler is None and states.machine.conf is None:
+        raise click.UsageError("the slurm.conf of this Slurm cannot be read: give --scheduler")
+    return states.now(), scheduler or str(states.machine.conf)
+
+
+def _me() -> str:
+    """Return the name of who runs this."""
+    from getpass import getuser
+
+    return getuser()
+
+
+def _number_of(job: str, state: MachineState) -> int:
+    """Return the number of a waiting job; of Slurm a task of an array has one too."""
+    if state.look is None:
+        if "_" in job:
+            raise click.BadParameter("a log has numbers of jobs", param_hint="'JOB'")
+        return int(job)
+    seen = next((seen for seen in state.look.jobs if seen.label == job), None)
+    if seen is None or not seen.waits:
+        raise HpcgymError(f"job {job} {'runs' if seen else 'is not in the queue'}")
+    if seen.is_held:
+        raise HpcgymError(f"job {job} does not wait for room: {seen.reason}")
+    return seen.told.number
+
+
+def _waiting(state: MachineState, user: str | None) -> list[int]:
+    """Return the numbers of the jobs that wait, of one user or of all."""
+    from hpcgym.workload.io.swf_header import names_of
+
+    jobs = state.jobs.take(~state.running)
+    every: list[int] = jobs.job_number.tolist()
+    if user is None:
+        return every
+    names = names_of(jobs, "user_id")
+    numbers = zip(every, jobs.user_id.tolist(), strict=True)
+    return [number for number, of in numbers if names.get(of) == user]
+
+
+def _about_slurm(state: MachineState) -> list[str]:
+    """Return what else is to be said of a state of Slurm: who is left out, how much is known."""
+    if state.look is None:
+        return []
+    from hpcgym.slurm.present import left_out
+
+    lines = [text] if (text := left_out(state.look)) else []
+    lines += [f"{counted(n, 'job')} {why}" for why, n in state.jobs.cleaning.items() if n]
+    if len(state.past) < _FEW:
+        known = counted(len(state.past), "job")
+        lines.append(f"{known} known that ended: --past, as of sacct -P, tells of more")
+    return lines
 
 
 def _said(name: str, script: BatchJob, limit: int) -> str:
@@ -308,6 +400,9 @@ def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None)
     from hpcgym.workload.io.swf_header import names_of
 
     jobs, row = told.state.jobs, dict[str, Any](job=job)
+    seen = _seen(job, told.state)
+    if seen is not None and not seen.label.isdecimal():
+        row["job"] = seen.label
     if job is not None:
         k = int((jobs.job_number == job).argmax())
         user = int(jobs.user_id[k])
@@ -319,7 +414,15 @@ def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None)
         }
     low, median, high = (None if x == float("inf") else x for x in starts.quantiles().tolist())
     row |= {"time_s": told.state.time, "p10_s": low, "p50_s": median, "p90_s": high}
+    if seen is not None:
+        row["slurm_s"] = seen.planned if seen.planned >= 0 else None
     return row if by is None else row | {"by_s": starts.second_of(by), "by": starts.by(by)}
+
+
+def _seen(job: int | None, state: MachineState) -> SeenJob | None:
+    """Return what Slurm told of a job; None where it is a log's, or new."""
+    jobs = [] if state.look is None else state.look.jobs
+    return next((seen for seen in jobs if seen.told.number == job), None)
 
 
 def _title(told: Forecast, scheduler: str) -> str:
@@ -351,7 +454,9 @@ def _sheet(
     called = "such a job" if row["job"] is None else f"job {row['job']}"
     low, median, high = (_in(row[name], state.time) for name in ("p10_s", "p50_s", "p90_s"))
     lines = [*lines, f"{called} starts in {median}; 80 %: in {low} to {high}"]
-    if row["job"] is not None and (why := told.why(row["job"])):
+    if (planned := row.get("slurm_s")) is not None:
+        lines.append(f"by requested times Slurm plans it in {_in(planned, state.time)}")
+    if row["job"] is not None and (why := told.why(starts[0].job)):
         lines.append(why)
     if by is not None:
         lines.append(f"by {by}: {row['by']:.0%}")
@@ -365,6 +470,9 @@ def _shown(row: dict[str, Any], time: int, by: str | None) -> dict[str, Any]:
     shown |= {"processors": row["processors"], "requested": duration(row["requested_s"])}
     shown |= {"waited": duration(row["waited_s"])}
     shown |= {f"starts in, {name}": _in(row[key], time) for key, name in names.items()}
+    if "slurm_s" in row:
+        planned = row["slurm_s"]
+        shown["Slurm plans"] = "" if planned is None else _in(planned, time)
     return shown if by is None else shown | {f"by {by}": f"{row['by']:.0%}"}
 
 

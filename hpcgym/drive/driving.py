@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.files import header_number
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
-from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, count_in, seconds_in
-from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
+from hpcgym.slurm.programs import INSTALL, Run, run_command
+from hpcgym.slurm.queue import (
+    FORMAT,
+    MOST_ENDED,
+    RUNNING,
+    WITH_OTHERS,
+    SlurmQueue,
+    ended_of,
+    jobs_told,
+    processors_of,
+    queue_of,
+    read_jobs,
+)
 from hpcgym.workload.model import Workload
 
 # --- Which priorities to change so that jobs stand in an order ------------------------------------
@@ -38,8 +46,6 @@ LOWEST = 0xFFFF0000
 HIGHEST = 0xFFFFFFFD
 #: So many jobs can stand in a queue whose order is set.
 MOST = 20_000
-#: So many of those that have ended, the latest, are remembered.
-MOST_ENDED = 50_000
 
 
 def changes(wanted: Sequence[str], present: Mapping[str, int]) -> dict[str, int]:
@@ -99,178 +105,6 @@ def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
     return values
 
 
-# --- The queue of a Slurm that runs, as squeue tells it -------------------------------------------
-
-#: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``. ``{user}``
-#: is the field that says whose a job is.
-FORMAT = "%A|%C|%l|%V|%Q|%y|{user}|%a|%q|%P"
-_FIELDS = FORMAT.count("|") + 1
-#: The same of jobs that run or have ended, too, where a policy looks at these.
-WITH_OTHERS = FORMAT + "|%t|%S|%e"
-_NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
-
-
-class QueuedJob(NamedTuple):
-    """What Slurm tells of a job.
-
-    Attributes
-    ----------
-    submit, limit : [s], the first since 1970.
-    names : of user, account (group), QOS (queue) and partition.
-    began, ended : [s] since 1970; -1: not yet.
-    """
-
-    number: int
-    processors: int
-    submit: int
-    limit: int
-    priority: int
-    nice: int
-    names: tuple[str, ...]
-    began: int = -1
-    ended: int = -1
-
-
-class SlurmQueue(NamedTuple):
-    """The jobs that wait, but for those that are held.
-
-    Attributes
-    ----------
-    ids : what Slurm calls each, in order of submission.
-    priority : (n,) int64, what Slurm gives each.
-    jobs : the same jobs as policies see them: users, accounts (groups), QOS (queues) and partitions
-        with their names, nice, times in seconds since 1970. An array of jobs is one.
-    running : the jobs that run, likewise, with ``wait_time``; none where nobody asked for them.
-    past : those that have ended, with ``run_time``, too.
-    """
-
-    ids: list[str]
-    priority: NDArray[np.int64]
-    jobs: Workload
-    running: Workload
-    past: Workload
-
-
-def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
-    """Return the jobs that squeue printed, by their ids, without those that never ran.
-
-    And the lines that are not understood.
-
-    Parameters
-    ----------
-    text : a line a job, in :data:`FORMAT` or :data:`WITH_OTHERS`.
-    """
-    jobs, misread = {}, []
-    for line in text.splitlines():
-        parts = line.split("|")
-        try:
-            if len(parts) not in (_FIELDS, _FIELDS + 3):
-                raise ValueError
-            limit = max(int(seconds_in(parts[2], OF_SQUEUE)), 1)
-            number, processors, submit, priority, nice = (
-                count_in(parts[k], signed=True) for k in (0, 1, 3, 4, 5)
-            )
-            state, began, ended = parts[_FIELDS:] or ("PD", "", "")
-            waits, runs = state == "PD", state in _RUN
-            if not waits and not runs and not (began + ended).isdigit():
-                continue  # it was cancelled while it waited
-            job = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
-            job = job._replace(began=-1 if waits else count_in(began))
-            jobs[parts[0]] = job._replace(ended=-1 if waits or runs else count_in(ended))
-        except ValueError:
-            misread.append(line)
-    return jobs, misread
-
-
-_RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
-
-
-def _ended(every: Iterable[QueuedJob]) -> dict[str, QueuedJob]:
-    """Return those that have ended; other logs may have jobs of the same numbers."""
-    return {f"{job.number} of {job.submit} s": job for job in every if job.ended >= 0}
-
-
-def jobs_told(past: Workload) -> dict[str, QueuedJob]:
-    """Return the jobs of a log that have ended, as Slurm would tell of them."""
-    named = [names_of(past, column) for column in _NAMED]
-    zero = int(header_number(past.header, "UnixStartTime") or 0)
-    jobs = []
-    rows = zip(
-        past.job_number.tolist(), past.requested_processors.tolist(),
-        (zero + past.submit_time).tolist(), past.requested_time.tolist(), past.wait_time.tolist(),
-        past.run_time.tolist(), zip(*(past.columns[c].tolist() for c in _NAMED), strict=True),
-        strict=True,
-    )  # fmt: skip
-    for number, processors, submit, limit, wait, run, ids in rows:
-        if wait < 0 or run < 1 or processors < 1:
-            continue
-        limit = limit if limit > 0 else NO_LIMIT_S
-        names = tuple(of.get(value, str(value)) for of, value in zip(named, ids, strict=True))
-        began = submit + wait
-        job = QueuedJob(number, processors, submit, limit, 0, 0, names, began, began + run)
-        jobs.append(job)
-    return _ended(jobs)
-
-
-def queue_of(jobs: Mapping[str, QueuedJob], first_submit_s: int | None = None) -> SlurmQueue:
-    """Return the queue that jobs make.
-
-    Parameters
-    ----------
-    jobs : id -> what Slurm told of it.
-    first_submit_s : when the first job was submitted that was seen waiting or running before; None:
-        there was none.
-    """
-    # one that is held has no priority
-    known = {job: entry for job, entry in jobs.items() if entry.priority > 0 or entry.began >= 0}
-    ids = sorted(known, key=lambda job: (known[job].submit, known[job].number))
-    every = [known[job] for job in ids]
-
-    def column(name: str) -> NDArray[np.int64]:
-        return np.array([getattr(job, name) for job in every], np.int64)
-
-    submit, limit, began, ended = map(column, ("submit", "limit", "began", "ended"))
-    columns = {
-        "job_number": column("number"),
-        "submit_time": submit,
-        "requested_processors": column("processors"),
-        "requested_time": limit,
-        "run_time": np.where(ended < 0, limit, ended - began),  # else nobody knows
-        "nice": column("nice"),
-        "wait_time": np.where(began < 0, -1, np.maximum(began - submit, 0)),
-    }
-    header = {"UnixStartTime": ["0"]}
-    for k, name in enumerate(_NAMED):
-        of_name = numbered(job.names[k] for job in every)
-        columns[name] = np.array([of_name[job.names[k]] for job in every], np.int64)
-        header[HEADER_KEYS[name]] = name_lines({v: name for name, v in of_name.items()})
-    present = submit[ended < 0]
-    first = min(int(present.min(initial=2**62)), first_submit_s or 2**62)
-    all_jobs = Workload.from_columns(
-        columns,
-        processors=int(columns["requested_processors"][ended < 0].max(initial=1)),
-        name="queue",
-        header=header,
-        first_submit_s=first if len(present) else None,
-    )
-    waits, runs = began < 0, (began >= 0) & (ended < 0)
-    past = (ended > began) & (began >= 0)
-    return SlurmQueue(
-        [job for job, entry in zip(ids, every, strict=True) if entry.began < 0],
-        column("priority")[waits],
-        *(all_jobs.take(rows) for rows in (waits, runs, past)),
-    )
-
-
-def processors_of(text: str) -> int:
-    """Return how many processors the nodes have that scontrol tells of, a line each.
-
-    Those that are down do not count.
-    """
-    up = [line for line in text.splitlines() if not re.search(r"\bState=(DOWN|FAIL)", line)]
-    return sum(int(number) for line in up for number in re.findall(r"\bCPUTot=(\d+)", line))
-
-
 # --- In which order a policy has the jobs that wait -----------------------------------------------
 
 
@@ -305,20 +139,13 @@ def looks_at(rules: Scheduler) -> str:
     """Return the states of jobs, as squeue takes them, that an order looks at."""
     if learns(rules.policy_estimate) or RUNS_LOOKED_AT.keys() & rules.state:
         return "all"
-    return ",".join(("PD", *_RUN)) if rules.state else "PD"
+    return ",".join(("PD", *RUNNING)) if rules.state else "PD"
 
 
 # --- A policy that sets the priorities of the jobs in Slurm's queue -------------------------------
 
-INSTALL = "apt-get install slurm-client"
-#: Set for Slurm's commands: times in seconds since 1970.
-VARIABLES = {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
 #: What scontrol says of a job that waits no longer.
 _GONE = ("Invalid job id", "already completing or completed", "no longer pending")
-
-#: Runs a command of Slurm, with a text for its standard input, and returns its exit status, what it
-#: prints and what it says is wrong.
-Run = Callable[[Sequence[str], str], tuple[int, str, str]]
 
 
 class DrivenPass(NamedTuple):
@@ -405,7 +232,7 @@ class Driver:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
         jobs, misread = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
-        self._past |= _ended(jobs.values())
+        self._past |= ended_of(jobs.values())
         for job in [*self._past][:-MOST_ENDED]:
             del self._past[job]
         here = {job: entry for job, entry in jobs.items() if entry.ended < 0}
@@ -464,14 +291,6 @@ def find_clients() -> tuple[str, str]:
                 f" machine on which squeue lists the jobs of your Slurm ({INSTALL})"
             )
     return str(paths["squeue"]), str(paths["scontrol"])
-
-
-def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:
-    """Run a command of Slurm; see :data:`Run`."""
-    done = subprocess.run(
-        command, input=given, env={**os.environ, **VARIABLES}, capture_output=True, text=True
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @contextmanager

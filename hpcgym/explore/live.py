@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
 
 import numpy as np
 
@@ -47,10 +48,35 @@ _LARGER = 4  # times the machine is what the slider of processors goes up to
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """What a page is answered: bytes, and what they are as HTTP calls it."""
+    """What a page is answered: bytes, and what they are as HTTP calls it.
+
+    ``again_s``: after so many seconds the browser asks again; 0: never.
+    """
 
     body: bytes
     kind: str
+    again_s: int = 0
+
+    @classmethod
+    def page(cls, text: str, again_s: int = 0) -> HttpAnswer:
+        """Return a page of HTML."""
+        return cls(text.encode(), _HTML, again_s)
+
+    @classmethod
+    def json(cls, facts: Any) -> HttpAnswer:
+        """Return facts as JSON."""
+        return cls(json_text(facts).encode(), "application/json")
+
+
+class Served(Protocol):
+    """What a server answers with."""
+
+    @property
+    def asks(self) -> Mapping[str, Callable[[Mapping[str, Any]], HttpAnswer]]:
+        """Names of questions -> what answers them."""
+
+    def got(self, name: str, given: Mapping[str, str]) -> HttpAnswer | None:
+        """Return the page of a name, "" of the first; None: there is none."""
 
 
 class Session:
@@ -106,6 +132,20 @@ class Session:
             if cluster.groups or "--cluster" in self._command
             else {"least": least, "usual": usual, "most": _LARGER * usual},
         }
+
+    @property
+    def asks(self) -> Mapping[str, Callable[[Mapping[str, Any]], HttpAnswer]]:
+        """What the page asks."""
+        return {
+            "simulate": self.simulate,
+            "explain": self.explain,
+            "forecast": self.forecast,
+            "save": self.save,
+        }
+
+    def got(self, name: str, given: Mapping[str, str]) -> HttpAnswer | None:
+        """Return the page."""
+        return None if name else HttpAnswer(self.page, _HTML)
 
     def simulate(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return the schedule that the controls say, packed: ``run``, ``statistics`` and ``ms``."""
@@ -259,6 +299,7 @@ def options_of(scheduler: Scheduler) -> list[str]:
 
 HOST = "127.0.0.1"
 _MOST_BYTES = 65_536  # of a question
+_MOST_FIELDS = 20  # of a question in an address
 
 
 class Server(ThreadingHTTPServer):
@@ -280,7 +321,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, session: Session, port: int = 0) -> None:
+    def __init__(self, session: Served, port: int = 0) -> None:
         super().__init__((HOST, port), _Handler)
         self.session = session
         self.token = secrets.token_urlsafe(16)
@@ -301,32 +342,33 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body go out as one packet
     server: Server
-    asks: ClassVar[Mapping[str, Callable[[Session, Mapping[str, Any]], HttpAnswer]]] = {
-        "simulate": Session.simulate,
-        "explain": Session.explain,
-        "forecast": Session.forecast,
-        "save": Session.save,
-    }
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing: each movement of a slider is a request."""
 
     def do_GET(self) -> None:
-        """Answer with the page."""
+        """Answer with a page."""
         what = self._asked()
         if what is None:
             return
-        if what:
+        given = dict(parse_qsl(self.path.partition("?")[2], max_num_fields=_MOST_FIELDS))
+        try:
+            answer = self.server.session.got(what, given)
+        except HpcgymError as error:
+            self._say(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+            return
+        if answer is None:
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
-        self._send(HTTPStatus.OK, HttpAnswer(self.server.session.page, _HTML))
+        self._send(HTTPStatus.OK, answer)
 
     def do_POST(self) -> None:
         """Answer a question in JSON; what is wrong with it is said in a line."""
         what = self._asked()
         if what is None:
             return
-        if what not in self.asks:
+        asks = self.server.session.asks
+        if what not in asks:
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
         try:
@@ -335,7 +377,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.BAD_REQUEST, str(error))
             return
         try:
-            answer = self.asks[what](self.server.session, question)
+            answer = asks[what](question)
         except HpcgymError as error:
             self._say(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
             return
@@ -364,7 +406,7 @@ class _Handler(BaseHTTPRequestHandler):
         own_page = origin is None or origin in {f"http://{host}" for host in self.server.hosts}
         if known and own_page and self.headers.get("Host") in self.server.hosts:
             return what
-        self._say(HTTPStatus.FORBIDDEN, "this is for the page that hpcgym explore has opened")
+        self._say(HTTPStatus.FORBIDDEN, "this is for the page that hpcgym has opened")
         return None
 
     def _say(self, status: HTTPStatus, text: str) -> None:
@@ -380,6 +422,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("X-Frame-Options", "DENY")
         self.send_header("Referrer-Policy", "no-referrer")
+        if answer.again_s:
+            self.send_header("Refresh", str(answer.again_s))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

@@ -10,18 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.machine.pool import MOST_PROCESSORS
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.simulation.continued import continuations
+from hpcgym.slurm.looks import SlurmLook, look
+from hpcgym.slurm.present import machine_of, present, warn_misread, with_parts
+from hpcgym.slurm.programs import SlurmPrograms
+from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told
 from hpcgym.units import DAY_S, duration, in_seconds
 from hpcgym.words import counted
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import jobs_at, whole_seconds
-from hpcgym.workload.load import jobs_and_machine
+from hpcgym.workload.load import jobs_and_machine, load_workload
 from hpcgym.workload.model import Initial, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -41,10 +46,12 @@ class MachineState:
         ``wait_time`` of those that wait. ``jobs.initial`` has the time, the starts of jobs that
         run, and the jobs that have ended.
     cluster : the machine.
+    look : what a Slurm told that runs, of which this is the state, else None.
     """
 
     jobs: Workload
     cluster: Cluster
+    look: SlurmLook | None = None
 
     def __post_init__(self) -> None:
         if self.jobs.initial is None:
@@ -84,13 +91,15 @@ class MachineState:
 
 
 def snapshot(
-    source: Result | Workload | str | os.PathLike[str] | pd.DataFrame,
-    at: float | str,
+    source: Result | Workload | str | os.PathLike[str] | pd.DataFrame | None = None,
+    at: float | str | None = None,
     *,
+    slurm: bool | str | os.PathLike[str] | SlurmPrograms | None = None,
+    past: Workload | str | os.PathLike[str] | pd.DataFrame | None = None,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     processors: int | None = None,
 ) -> MachineState:
-    """Return what was known of a machine at a time, by a log or by a simulation.
+    """Return what was known of a machine at a time, by a log or by a simulation; or is, by Slurm.
 
     Parameters
     ----------
@@ -101,15 +110,20 @@ def snapshot(
         read with these (``clean="unfinished"``), such as a dump of ``sacct`` in which jobs are
         RUNNING or PENDING.
     at : the time, [s] of the log's clock, or a text such as ``"84d"`` or ``"2024-03-05T08:00"``.
-    cluster, processors : the machine of a log, as :func:`hpcgym.simulate` takes it.
+    slurm : in place of a log and a time the Slurm that runs here, True; or a folder of its programs
+        squeue, sinfo, sdiag and scontrol. They only look. Jobs that are held are left out.
+    past : of Slurm, a log of jobs that have ended, such as of ``sacct``, with names of users.
+    cluster, processors : the machine of a log, as :func:`hpcgym.simulate` takes it. That of Slurm
+        is told by its slurm.conf, if no ``cluster`` is given.
 
     Returns
     -------
-    state : just before that second.
+    state : just before that second. That of Slurm is on a clock of seconds since 1970.
 
     Raises
     ------
-    HpcgymError : a result that :func:`hpcgym.continued` refuses, or a machine for one.
+    HpcgymError : a result that :func:`hpcgym.continued` refuses, or a machine for one; a Slurm that
+        does not answer.
     WorkloadError : no such time; a log that does not tell when jobs ran.
 
     Examples
@@ -119,6 +133,15 @@ def snapshot(
     >>> hpcgym.snapshot(result, at="2d")  # doctest: +ELLIPSIS
     MachineState(lublin... at 172800 s: ... jobs run on 64 processors, ... wait, ... have ended)
     """
+    if slurm:
+        if source is not None or at is not None or processors is not None:
+            raise HpcgymError("a state of Slurm is of now: give no log, time or processors")
+        programs = slurm if isinstance(slurm, SlurmPrograms) else _programs(slurm)
+        return SlurmStates(programs, cluster, past).now()
+    if source is None or at is None:
+        raise HpcgymError("snapshot: of a log or a result, and a time; or of slurm=True")
+    if past is not None:
+        raise HpcgymError("past: of slurm=True; a log and a result have their own")
     if isinstance(source, Result):
         if cluster is not None or processors is not None:
             raise HpcgymError("a result knows its machine: give neither cluster nor processors")
@@ -127,6 +150,67 @@ def snapshot(
     time = time_of(at, jobs)
     _warn_of_unknown(jobs, time)
     return state_of_log(jobs, time, machine)
+
+
+def _programs(slurm: Any) -> SlurmPrograms:
+    """Return the programs of a folder, or those on the PATH."""
+    return SlurmPrograms(None if slurm is True else os.fspath(slurm))
+
+
+class SlurmStates:
+    """States of a Slurm that runs, one after the other; it remembers the jobs that have ended.
+
+    Parameters
+    ----------
+    programs : that are asked.
+    cluster, past : as of :func:`snapshot`.
+    ended : whether Slurm is asked for the jobs that it remembers.
+
+    Attributes
+    ----------
+    machine : of Slurm.
+    ended : the jobs that had ended at the last look, by a key that no other job has.
+
+    Raises
+    ------
+    HpcgymError : Slurm does not answer, or no machine is known.
+    WorkloadError : a past that cannot be read.
+    """
+
+    def __init__(
+        self,
+        programs: SlurmPrograms,
+        cluster: Cluster | str | int | os.PathLike[str] | None = None,
+        past: Workload | str | os.PathLike[str] | pd.DataFrame | None = None,
+        *,
+        ended: bool = True,
+    ) -> None:
+        self.programs, self._asks_ended = programs, ended
+        self.machine = machine_of(programs, cluster)
+        log = past
+        if not (log is None or isinstance(log, Workload)):
+            log = load_workload(log, processors=MOST_PROCESSORS, clean="none")
+        self._past = {} if log is None else jobs_told(log)
+        self.ended: dict[str, QueuedJob] = {}
+
+    def remember(self, ended: Mapping[str, QueuedJob]) -> None:
+        """Learn of jobs that have ended, by keys of their own."""
+        self._past |= ended
+
+    def now(self) -> MachineState:
+        """Look at Slurm, and return what is known.
+
+        Raises
+        ------
+        HpcgymError : it does not answer.
+        """
+        told = look(self.programs, parts=self.machine.shares_nodes, ended=self._asks_ended)
+        warn_misread(told)
+        self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
+        self._past |= self.ended
+        for job in [*self._past][:-MOST_ENDED]:
+            del self._past[job]
+        return MachineState(present(told, self.machine, self._past), self.machine.cluster, told)
 
 
 def _warn_of_unknown(jobs: Workload, time: int) -> None:

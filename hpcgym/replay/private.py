@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcgym.dates import Clock, utc_text
-from hpcgym.drive.driving import VARIABLES, Driver
+from hpcgym.drive.driving import Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
 from hpcgym.replay import cleanup
@@ -29,6 +29,7 @@ from hpcgym.replay.native import (
     version_of,
 )
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.slurm.programs import VARIABLES, SlurmPrograms
 from hpcgym.units import DAY_S, MINUTE_S
 
 # --- What Slurm tells of jobs that have ended -----------------------------------------------------
@@ -351,6 +352,20 @@ class PrivateSlurm:
         """Return what sets the priorities of the jobs here, in the order of a policy."""
         programs = self._programs
         return Driver(scheduler, self.tried, programs.squeue, programs.scontrol, user="%k")
+
+    @property
+    def time_s(self) -> int:
+        """The time of the jobs [s]."""
+        return self.now_s - self.zero_s
+
+    @property
+    def left(self) -> int:
+        """How many jobs have been submitted that have not ended."""
+        return self._jobs - self._clock.ended
+
+    def looking(self) -> SlurmPrograms:
+        """Return the programs that look at this Slurm; whose a job is, its comment tells."""
+        return SlurmPrograms(os.path.dirname(self._programs.squeue), self.tried, user="%k")
 
     def finish(self) -> None:
         """Move the clock until all jobs have ended, and Slurm has told of them.

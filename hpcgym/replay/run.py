@@ -43,7 +43,7 @@ from hpcgym.scheduler.slurm_conf import SlurmRules, rules_of_slurm
 from hpcgym.scheduler.slurm_qos import is_over
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
-from hpcgym.units import MINUTE_S
+from hpcgym.units import DAY_S, MINUTE_S
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 from hpcgym.workload.amounts import amount_called
@@ -66,6 +66,14 @@ _OFF = "repaired: run time a second or two more or less, as Slurm had it"
 _ROUNDED = "repaired: requested time rounded up to whole minutes, as Slurm has it"
 
 
+#: When a replay is watched: after a submission, and so many seconds later, once Slurm has made a
+#: plan; and each half hour.
+MOMENTS = ("submitted", "later", "regular")
+LATER_S, REGULAR_S = 35, 1800
+#: Is called with the private Slurm, and which moment it is.
+Watch = Callable[[PrivateSlurm, str], object]
+
+
 class Replay(NamedTuple):
     """A workload on a real Slurm and in the simulator.
 
@@ -86,6 +94,7 @@ def replay_on_slurm(
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     restrictions: Mapping[str, Any] = MappingProxyType({}),
     step: Callable[[str], None] = lambda text: None,
+    watch: Watch | None = None,
 ) -> Replay:
     """Replay a workload on a Slurm that is started for it, and simulate it by the same rules.
 
@@ -109,6 +118,9 @@ def replay_on_slurm(
     restrictions : rules "quota" and "maintenance" in place of those of the scheduler. In Slurm they
         are limits of QOS and accounts, and reservations for maintenance.
     step : is told what is done next, once for each job.
+    watch : is called while the clock stands still, with the Slurm and one of :data:`MOMENTS`: after
+        each submission, some seconds later, and at regular times. It may look at Slurm by
+        ``slurm.looking()``, which changes nothing of the schedule.
 
     Raises
     ------
@@ -167,7 +179,7 @@ def replay_on_slurm(
     ]
     with private_slurm(nodes, settings | licences, every_s, partitions, even_s, limits) as slurm:
         slurm.begin(int(jobs.submit_time[0]), closed)
-        _submit(slurm, jobs, asks, step, slurm.driver(rules) if drives else None)
+        _submit(slurm, jobs, asks, step, slurm.driver(rules) if drives else None, watch)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
@@ -348,6 +360,7 @@ def _submit(
     asks: Sequence[Sequence[str]],
     step: Callable[[str], None],
     driver: Driver | None,
+    watch: Watch | None = None,
 ) -> None:
     """Submit all jobs at their times, and wait until they have ended.
 
@@ -356,6 +369,7 @@ def _submit(
     asks : what ``sbatch`` is told of each.
     driver : is asked, while the clock stands still, after each time at which jobs have been
         submitted, and before and after each at which they end; or None.
+    watch : as of :func:`replay_on_slurm`.
     """
     ask = None if driver is None else lambda: _ask(driver, slurm.now_s)
     slurm.asked = ask
@@ -364,12 +378,33 @@ def _submit(
     later = np.diff(jobs.submit_time, append=jobs.submit_time[-1:] + 1) > 0
     for row, (submit, *asked) in enumerate(rows):
         step(f"submitting {jobs.called(row)}")
+        if watch is not None and row:
+            _watched_until(slurm, submit, watch)
         slurm.advance(submit)
         slurm.submit(_name(row), *asked)
         if ask is not None and later[row]:
             ask()
+        if watch is not None:
+            watch(slurm, "submitted")
     step("waiting for the last jobs")
+    while watch is not None and slurm.left and slurm.time_s < submit + _WATCHED_S:
+        _watched_until(slurm, slurm.time_s + REGULAR_S, watch)
     slurm.finish()
+
+
+#: So long after the last submission a replay is watched at most [s].
+_WATCHED_S = 366 * DAY_S
+
+
+def _watched_until(slurm: PrivateSlurm, until_s: int, watch: Watch) -> None:
+    """Move the clock to a time [s], with looks at the moments before it."""
+    first = slurm.time_s
+    moments = dict.fromkeys(range(first - first % REGULAR_S + REGULAR_S, until_s + 1, REGULAR_S))
+    if first + LATER_S < until_s:
+        moments[first + LATER_S] = None
+    for moment in sorted(moments):
+        slurm.advance(moment)
+        watch(slurm, "later" if moment == first + LATER_S else "regular")
 
 
 def _ask(driver: Driver, now_s: int) -> None:

@@ -381,9 +381,12 @@ def beginning_of(
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
     """Return the state that a simulation left, if its scheduler goes on with it on its machine."""
     ongoing = initial.ongoing
-    if ongoing is None or ongoing.cluster != cluster or ongoing.rules != scheduler.describe():
+    if ongoing is None or ongoing.cluster != cluster:
         return None
-    return ongoing
+    if ongoing.watched:
+        by_clock = scheduler.reserve.slurm is not None and ongoing.looks is not None
+        return ongoing if by_clock else None
+    return ongoing if ongoing.rules == scheduler.describe() else None
 
 
 def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
@@ -489,8 +492,10 @@ def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
     """Return whether the queue is to be looked at as soon as the simulation begins.
 
     A scheduler that goes on has looked at it before; but if jobs wait and none runs, as in a part
-    of an extract, nothing need ever end.
+    of an extract, nothing need ever end. One that was watched looks by its clock.
     """
+    if ongoing is not None and ongoing.watched:
+        return False
     queued = (initial.start < 0) & (submit_time < initial.begin)
     return ongoing is None or bool(queued.any() and not initial.running.any())
 
@@ -523,7 +528,7 @@ def check_running(beginning: Beginning) -> None:
             f"{beginning.cluster.processors}; extract from a trace that is cleaned for it"
         )
     start = initial.start[running]
-    early = (start < workload.submit_time[running]) | (start >= begin)
+    early = (start < workload.submit_time[running]) | (start > begin)
     if early.any():
         job = int(running[early.argmax()])
         raise WorkloadError(f"{where}: {workload.called(job)} does not start between its"

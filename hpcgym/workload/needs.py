@@ -188,17 +188,31 @@ def fitting(
     ------
     WorkloadError : no job is left, or one asks for no processors.
     """
+    here, fits = that_fit(workload, resources, capacity, partitions)
+    if not fits.any():
+        raise WorkloadError(f"{workload.name}: no job fits on the empty machine")
+    reasons = {_ELSEWHERE: ~here, FITS_NOWHERE: here & ~fits}
+    counts = {reason: int(np.count_nonzero(dropped)) for reason, dropped in reasons.items()}
+    return workload.take(fits, cleaning=counts)
+
+
+def that_fit(
+    workload: Workload,
+    resources: Sequence[str],
+    capacity: NDArray[np.int64],
+    partitions: Sequence[str] = (),
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which jobs are in no other machine's partition, and which fit, each (n_jobs,).
+
+    Parameters and errors are those of :func:`fitting`, but no job need be left.
+    """
     here = np.full(len(workload), True)
     if partitions:
         here = ~in_others(partitions_of(workload), partitions)
     fits = here & ~lacking(workload, resources)
     needs = needs_of(workload.take(fits), resources)
     fits[fits] = units_held(needs, capacity) >= needs[:, 0]
-    if not fits.any():
-        raise WorkloadError(f"{workload.name}: no job fits on the empty machine")
-    reasons = {_ELSEWHERE: ~here, FITS_NOWHERE: here & ~fits}
-    counts = {reason: int(np.count_nonzero(dropped)) for reason, dropped in reasons.items()}
-    return workload.take(fits, cleaning=counts)
+    return here, fits
 
 
 def units_held(needs: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -89,6 +89,8 @@ class Ongoing:
         the next pass is at all [s], and whether others follow, as ``Simulation.begin`` of the
         native engine takes it; else None.
     predictions : where run times are learned, else None.
+    watched : of a scheduler that was watched from outside: any rules whose passes come by the clock
+        go on with ``looks``.
     """
 
     rules: Mapping[str, Any]
@@ -100,6 +102,7 @@ class Ongoing:
     cells: Cells | None = None
     looks: tuple[int, ...] | None = None
     predictions: Predictions | None = None
+    watched: bool = False
 
     def __post_init__(self) -> None:
         for name in ("order", "predicted", "promised", "reserved"):

@@ -177,7 +177,7 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
         ("--truth real", "unknown truth 'real'"),
     ):
         assert said in run(*asked, *words.split()).stderr
-    assert "give --log and --at, or --backtest" in run("when", "--at", 5).stderr
+    assert "give --log and --at, or neither" in run("when", "--at", 5).stderr
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from slurm_here import needs_slurm
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.drive import driven, look
-from hpcgym.drive.driving import INSTALL, LOWEST
+from hpcgym.drive.driving import LOWEST
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.configuration import SlurmNode, scheduling_of
 from hpcgym.replay.private import PrivateSlurm, private_slurm
+from hpcgym.slurm.programs import INSTALL
 
 #: Of jobs that wait: processors and minutes; in order of submission, and so from job 2 on.
 WAITING = ((4, 60), (2, 10), (1, 30), (3, 5), (1, 10))

@@ -18,16 +18,10 @@ import hpcgym
 from hpcgym.baselines import find_scheduler
 from hpcgym.cli import app
 from hpcgym.drive import giving_back, look
-from hpcgym.drive.driving import (
-    LOWEST,
-    NO_LIMIT_S,
-    SlurmQueue,
-    jobs_told,
-    processors_of,
-    queue_of,
-    read_jobs,
-)
+from hpcgym.drive.driving import LOWEST
 from hpcgym.errors import HpcgymWarning
+from hpcgym.slurm.queue import SlurmQueue, jobs_told, processors_of, queue_of, read_jobs
+from hpcgym.units import NO_LIMIT_S
 from hpcgym.workload.io.swf_header import names_of
 
 TOLD = """\

@@ -21,7 +21,7 @@ from hpcgym import forecast, snapshot
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
 from hpcgym.explore.fans import FAN, FUTURES
-from hpcgym.explore.live import Server, Session, options_of
+from hpcgym.explore.live import HttpAnswer, Server, Session, options_of
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
 from hpcgym.report.tables import text_of
@@ -91,7 +91,7 @@ def test_others_are_refused(
 ) -> None:
     sent = {name: text.format(port=server.server_address[1]) for name, text in headers.items()}
     status, _, body = ask("simulate" if question == {} else "", question, **sent)
-    assert (status, body) == (403, b"this is for the page that hpcgym explore has opened")
+    assert (status, body) == (403, b"this is for the page that hpcgym has opened")
 
 
 @pytest.mark.parametrize("path", ["", "simulate", "wrong/simulate", "/"])
@@ -292,15 +292,20 @@ def test_options_make_the_scheduler_again(scheduler: Scheduler) -> None:
 class Unasked:
     """A session that must not be asked anything."""
 
-    page = b"the page"
+    @property
+    def asks(self) -> Any:
+        return dict.fromkeys(("simulate", "explain", "save"), self._ask)
 
-    def simulate(self, question: Any) -> Any:
+    def got(self, name: str, given: Any) -> HttpAnswer | None:
+        return None if name else HttpAnswer.page("the page")
+
+    def _ask(self, question: Any) -> Any:
         raise AssertionError(question)
 
 
 @pytest.fixture(scope="module")
 def unasked() -> Iterator[Server]:
-    with served(Unasked()) as running:  # type: ignore[arg-type]
+    with served(Unasked()) as running:
         yield running
 
 

@@ -1,0 +1,251 @@
+"""A twin that looks at Slurm again and again, says when jobs start, and learns from what came."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.forecasting.arrivals import Block
+from hpcgym.forecasting.forecasts import Forecast
+from hpcgym.forecasting.futures import Futures
+from hpcgym.forecasting.scores import LEVELS, Floats
+from hpcgym.forecasting.state import MachineState, SlurmStates
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.slurm.looks import SeenJob, SlurmLook
+from hpcgym.slurm.present import present
+from hpcgym.twin.record import TwinRecord
+
+#: Within so many seconds of a forecast Slurm's own plan counts as said beside it.
+_SOON_S = 90
+_NO_BLOCK = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
+#: A forecast has so many futures at least; more, up to those asked for, where there is time.
+_LEAST = 8
+
+
+class WaitingJob(NamedTuple):
+    """What a twin says of a waiting job.
+
+    Attributes
+    ----------
+    job : as Slurm calls it.
+    user, processors, requested, waited : of the job, times in [s].
+    p10, p50, p90 : by when it has started with these chances [s since 1970]; inf: never.
+    slurm : when Slurm plans it [s since 1970]; -1: it does not say.
+    """
+
+    job: str
+    user: str
+    processors: int
+    requested: int
+    waited: int
+    p10: float
+    p50: float
+    p90: float
+    slurm: int
+
+
+class PlanCheck(NamedTuple):
+    """How the plan of Slurm's last backfill pass compares with that of the rules here.
+
+    Attributes
+    ----------
+    same, told : of so many jobs of which Slurm tells a start time, how many are planned so here.
+    """
+
+    same: int
+    told: int
+
+
+@dataclass(frozen=True, eq=False)
+class TwinPoll:
+    """What a twin found and said at one time.
+
+    Attributes
+    ----------
+    state : what was known.
+    forecast : of its waiting jobs.
+    waiting : what is said of each.
+    plan : the comparison of plans; None: it cannot be made at this poll.
+    took_s : how long it took.
+    """
+
+    state: MachineState
+    forecast: Forecast
+    waiting: list[WaitingJob]
+    plan: PlanCheck | None
+    took_s: float
+
+
+class Twin:
+    """Forecasts beside a Slurm that runs, which it never changes.
+
+    Parameters
+    ----------
+    states : of Slurm.
+    scheduler : its rules.
+    log : a file that keeps forecasts and scores, and is read first; None: they are not kept.
+    futures : of each forecast at most.
+    every_s : from one poll to the next [s]; a forecast takes half of that at most.
+
+    Attributes
+    ----------
+    record : what was said, and what it taught.
+    last : the last poll; None before the first.
+    """
+
+    def __init__(
+        self,
+        states: SlurmStates,
+        scheduler: Scheduler,
+        log: Path | None = None,
+        *,
+        futures: int = 64,
+        every_s: float = 30,
+    ) -> None:
+        self.states, self.scheduler = states, scheduler
+        self.record = TwinRecord(log)
+        self.last: TwinPoll | None = None
+        self._futures, self._number, self._every_s = futures, min(_LEAST, futures), every_s
+        states.remember(self.record.ended)
+
+    def poll(self) -> TwinPoll:
+        """Look at Slurm, score what has started, and say when the others start.
+
+        Raises
+        ------
+        HpcgymError : Slurm does not answer, or tells of a machine that these rules do not know.
+        """
+        began = time.monotonic()
+        state = self.states.now()
+        told = state.look
+        assert told is not None
+        seed = state.time % 2**31
+        forecast = Forecast(state, self.scheduler, state.past, self._number, seed)
+        spent = time.monotonic()
+        samples = np.sort(forecast.starts, axis=0) - state.time
+        spent = time.monotonic() - spent
+        self._settle(told)
+        self._say(state, samples)
+        waiting = self._waiting(state, samples)
+        plan = self._planned(told) if told.passed >= 0 else None
+        self.last = TwinPoll(state, forecast, waiting, plan, time.monotonic() - began)
+        # as many futures as there is time for
+        if spent > self._every_s / 4:
+            self._number = max(self._number // 2, min(_LEAST, self._futures))
+        elif spent < self._every_s / 16:
+            self._number = min(self._number * 2, self._futures)
+        return self.last
+
+    def _settle(self, told: SlurmLook) -> None:
+        """Score the forecasts of jobs that have started, and remember those that have ended."""
+        here = {key_of(seen): seen for seen in told.jobs}
+        for job, line in [*self.record.pending.items()]:
+            seen = here.get(job)
+            if seen is None:
+                self.record.gone(job)
+            elif not seen.waits:
+                self.record.started(job, max(seen.told.began - int(line["time"]), 0))
+            elif seen.planned >= 0 and line["slurm"] < 0 and told.time <= line["time"] + _SOON_S:
+                self.record.planned(job, max(seen.planned - int(line["time"]), 0))
+        for key, ended in self.states.ended.items():
+            if key not in self.record.ended:
+                self.record.has_ended(key, ended)
+
+    def _say(self, state: MachineState, samples: Floats) -> None:
+        """Keep the first forecast of each job."""
+        told = state.look
+        assert told is not None
+        seen = {job.told.number: job for job in told.jobs}
+        rows = np.flatnonzero(~state.running)
+        numbers = state.jobs.job_number[rows].tolist()
+        new = [
+            (at, seen[number])
+            for at, number in enumerate(numbers)
+            if key_of(seen[number]) not in self.record.pending
+        ]
+        if not new:
+            return
+        requested = _requested(state, self.scheduler, rows[[at for at, _ in new]])
+        for (at, job), point in zip(new, requested.tolist(), strict=True):
+            slurm = max(job.planned - state.time, 0) if job.planned >= 0 else -1
+            user = job.told.names[0]
+            self.record.said(key_of(job), state.time, user, samples[:, at], point, slurm)
+
+    def _waiting(self, state: MachineState, samples: Floats) -> list[WaitingJob]:
+        told = state.look
+        assert told is not None
+        seen = {job.told.number: job for job in told.jobs}
+        levels = [int(np.abs(LEVELS - level).argmin()) for level in (0.1, 0.5, 0.9)]
+        numbers, rows = state.jobs.job_number[~state.running].tolist(), []
+        for at, number in enumerate(numbers):
+            job = seen[number]
+            user = job.told.names[0]
+            quantiles = self.record.quantiles(user, samples[:, at])
+            low, median, high = (state.time + quantiles[levels]).tolist()
+            waited = state.time - job.told.submit
+            facts = job.label, user, job.told.processors, job.told.limit, waited
+            rows.append(WaitingJob(*facts, low, median, high, job.planned))
+        return rows
+
+    def _planned(self, told: SlurmLook) -> PlanCheck | None:
+        """Compare the plan of the last pass with Slurm's."""
+        before = before_pass(told)
+        if before is None:
+            return None
+        machine = self.states.machine
+        state = MachineState(present(before, machine, {}), machine.cluster, before)
+        try:
+            table = Forecast(state, self.scheduler, state.past, 1).plan()
+        except HpcgymError:  # rules that plan few jobs or none
+            return None
+        planned = dict(zip(table.job.tolist(), table.planned.tolist(), strict=True))
+        jobs = [seen for seen in told.jobs if seen.planned >= 0 and not seen.is_held]
+        jobs = [seen for seen in jobs if seen.told.submit <= told.passed]
+        same = sum(planned.get(seen.told.number) == seen.planned for seen in jobs)
+        return PlanCheck(same, len(jobs))
+
+
+def key_of(seen: SeenJob) -> str:
+    """Return a key of a job that no other job ever has: Slurm begins its numbers anew at times."""
+    return f"{seen.label} of {seen.told.submit}"
+
+
+def before_pass(told: SlurmLook) -> SlurmLook | None:
+    """Return what Slurm would have told just before its last backfill pass.
+
+    Jobs that started since wait, those that were submitted since are not there, those that ended
+    since run. None: nobody knows on which processors of their nodes the latter ran.
+    """
+    time, jobs = told.passed, []
+    for seen in told.jobs:
+        job = seen.told
+        if job.submit > time or 0 <= job.ended <= time:
+            continue
+        if job.began >= time:
+            jobs.append(seen._replace(told=job._replace(began=-1, ended=-1), nodes=""))
+        elif job.ended >= 0 and told.parts and not _is_placed(job.number, told):
+            return None
+        else:
+            jobs.append(seen._replace(told=job._replace(ended=-1)))
+    return told._replace(time=time, jobs=jobs)
+
+
+def _is_placed(number: int, told: SlurmLook) -> bool:
+    """Return whether it is known on which processors a job ran."""
+    parts = told.parts.get(number)
+    return parts is not None and bool(parts.cells)
+
+
+def _requested(state: MachineState, scheduler: Scheduler, rows: np.ndarray) -> Floats:
+    """Return the waits of jobs if all run as long as they request, and none come [s]."""
+    nobody = replace(state.jobs.take(slice(0)), initial=None)
+    futures = Futures(state, scheduler, nobody, [_NO_BLOCK])
+    runs = state.jobs.requested_time[np.newaxis]
+    starts = futures.starts(runs, np.zeros(1, np.int64), rows, 1)[0]
+    found: Floats = np.where(starts < 0, np.inf, starts - float(state.time))
+    return found

@@ -1,0 +1,188 @@
+"""The twin beside a Slurm, of programs that answer as one did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_slurm import NOW, SDIAG, SQUEUE, ZERO, calls, fake_slurm
+
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.errors import HpcgymError
+from hpcgym.forecasting.scores import crps
+from hpcgym.forecasting.state import SlurmStates
+from hpcgym.slurm.looks import SlurmLook, seen_jobs
+from hpcgym.slurm.programs import SlurmPrograms
+from hpcgym.twin import Twin
+from hpcgym.twin.policies import under_policies
+from hpcgym.twin.polls import before_pass
+from hpcgym.twin.record import TwinRecord
+from hpcgym.twin.serving import TwinSession
+
+RULES = find_scheduler("easy:backfill=slurm:bf_window=10080")
+#: A quarter of an hour later the second job has started, and the third was cancelled.
+LATER = 900
+SQUEUE_LATER = "\n".join([
+    SQUEUE.splitlines()[0].replace("|PD|", "|R|").replace(
+        f"|{ZERO + 3600}|{ZERO + 7200}||Resources", f"|{NOW + 500}|{NOW + 4100}|n1|None"
+    ),
+    SQUEUE.splitlines()[6],
+    f"9|9|8|30:00|{NOW + 600}|5|0|eve|(null)|(null)|all|PD|N/A|N/A||Priority",
+    "",
+])  # fmt: skip
+SDIAG_LATER = SDIAG.replace(str(NOW), str(NOW + LATER)).replace(
+    str(NOW - 10), str(NOW + LATER - 10)
+)
+
+
+def twin(folder: Path, log: Path | None = None) -> Twin:
+    return Twin(SlurmStates(SlurmPrograms(folder)), RULES, log, futures=16)
+
+
+def test_a_twin_says_keeps_and_scores(tmp_path: Path) -> None:
+    """The score is worked out here from what the file says."""
+    folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
+    first = twin(folder, log)
+    poll = first.poll()
+    assert [(job.job, job.user) for job in poll.waiting] == [("2", "bob"), ("3", "eve")]
+    assert all(NOW < job.p10 <= job.p50 <= job.p90 for job in poll.waiting)
+    first.poll()  # says nothing anew
+    kept = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["said"] for line in kept if "said" in line] == [f"2 of {ZERO}", f"3 of {ZERO}"]
+    assert [line["slurm"] for line in kept if "said" in line] == [3500, 3500]
+
+    fake_slurm(folder, squeue=SQUEUE_LATER, sdiag=SDIAG_LATER)
+    first.poll()
+    lines = [json.loads(line) for line in log.read_text().splitlines()][len(kept) :]
+    assert {"started": f"2 of {ZERO}", "wait": 500} in lines
+    assert {"gone": f"3 of {ZERO}"} in lines
+    assert [line["said"] for line in lines if "said" in line] == [f"9 of {NOW + 600}"]
+    scores = first.record.scores()
+    assert scores["scored"] == 1
+    of_slurm = crps(np.full((1, 21), 3500.0), np.array([500.0]))[0]
+    assert scores["crps"]["squeue"] == pytest.approx(of_slurm)
+    said = np.array([next(line for line in kept if "said" in line)["futures"]])
+    assert scores["crps"]["futures"] == pytest.approx(crps(said, np.array([500.0]))[0])
+
+    again = twin(folder, log)  # as after a kill
+    assert again.record.scores() == scores
+    assert again.record.pending.keys() == {f"9 of {NOW + 600}"}
+    assert again.record.past.saved() == first.record.past.saved()
+    again.poll()
+    assert again.states.now().past.job_number.tolist() == [6]
+
+
+@pytest.mark.parametrize("cut", [1, 17, 200, 400])
+def test_a_line_that_was_not_written_whole_is_left_out(tmp_path: Path, cut: int) -> None:
+    folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
+    twin(folder, log).poll()
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-cut])
+    again = TwinRecord(log)
+    assert len(again.pending) + len(again.ended) < 3
+    second = twin(folder, log)
+    second.poll()
+    third = TwinRecord(log)
+    assert third.pending.keys() == second.record.pending.keys()
+    assert len(third.pending) == 2
+
+
+def test_another_file_is_no_log(tmp_path: Path) -> None:
+    for text in ("job,start\n1,2\n", "[]\n"):
+        (tmp_path / "x.jsonl").write_text(text)
+        with pytest.raises(HpcgymError, match="not a log of hpcgym twin"):
+            TwinRecord(tmp_path / "x.jsonl")
+
+
+def test_before_a_pass_what_it_started_waits() -> None:
+    line = "{0}|{0}|1|1:00:00|{1}|9|0|u|a|q|p|{2}|{3}|{4}|{5}|None"
+    rows = [
+        line.format(1, 0, "R", 5, 99, "n1"),  # before
+        line.format(2, 0, "R", 50, 99, "n2"),  # by the pass
+        line.format(3, 60, "PD", "N/A", "N/A", ""),  # came later
+        line.format(4, 50, "PD", 90, 99, ""),  # came in its second
+        line.format(5, 0, "CD", 5, 50, "n3"),  # ended in its second
+        line.format(6, 0, "CD", 5, 55, "n4"),  # ran then
+    ]
+    jobs, misread = seen_jobs("\n".join(rows))
+    assert not misread
+    before = before_pass(SlurmLook(70, jobs, 50, {}, []))
+    assert before is not None
+    told = {seen.told.number: seen.told.began for seen in before.jobs}
+    assert told == {1: 5, 2: -1, 4: -1, 6: 5}
+    assert all(seen.told.ended == -1 for seen in before.jobs)
+
+
+def test_other_policies_have_the_same_futures(tmp_path: Path) -> None:
+    poll = twin(fake_slurm(tmp_path)).poll()
+    rows = {row.policy: row for row in under_policies(poll.forecast, futures=8)}
+    assert rows.keys() >= {"fcfs", "saf", "laf"}
+    assert (rows["fcfs"].less_p10, rows["fcfs"].less_p90) == (0, 0)
+    # two jobs wait: the order of areas is that of submission, the other turns it round
+    assert rows["saf"].wait == rows["fcfs"].wait
+    assert rows["saf"].less_p10 == rows["saf"].less_p90 == 0
+    assert rows["laf"].less_p90 <= 0
+
+
+def test_a_page_and_facts(tmp_path: Path) -> None:
+    made = twin(fake_slurm(tmp_path))
+    session = TwinSession(made, 30)
+    with pytest.raises(HpcgymError, match="not been looked at"):
+        session.got("", {})
+    made.poll()
+    pages = {name: session.got(name, {}) for name in ("", "policies", "shape", "policies.json")}
+    assert all(pages.values())
+    assert session.got("other", {}) is None
+    facts = json.loads(session.got("forecasts.json", {}).body)  # type: ignore[union-attr]
+    assert [row["job"] for row in facts["waiting"]] == ["2", "3"]
+    assert facts["waiting"][0]["slurm_s"] == ZERO + 3600
+    page = pages[""].body.decode()  # type: ignore[union-attr]
+    assert "no forecast is scored yet" in page
+    assert "<td>24</td>" in page
+    with pytest.raises(HpcgymError, match="processors must be a whole number"):
+        session.got("shape", {"processors": "<script>"})
+
+
+def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
+    """It writes nothing to Slurm; a Slurm that goes away is said once, and comes back."""
+    folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "hpcgym", "twin", "--every", "1s", "--log", str(log)]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().strip()
+        with urllib.request.urlopen(f"{address}forecasts.json") as answer:
+            assert [row["job"] for row in json.load(answer)["waiting"]] == ["2", "3"]
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address.rsplit("/", 2)[0] + "/guess/")
+        fake_slurm(folder, squeue="#! echo Slurm is away >&2; exit 1")
+        for _ in range(300):
+            with urllib.request.urlopen(f"{address}forecasts.json") as answer:
+                if json.load(answer)["problem"] == "squeue failed: Slurm is away":
+                    break
+            time.sleep(0.2)
+        time.sleep(2.5)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said.count("Slurm is away") == 1, said
+    assert process.returncode in (0, 130)
+    asked = {call.split()[0] for call in calls(folder)}
+    assert asked == {"squeue", "sdiag", "sinfo", "scontrol"}
+    assert {call for call in calls(folder) if call.startswith("scontrol")} == {
+        "scontrol show config",
+        "scontrol -o -d show job",
+    }
+    assert log.read_text().count('"said"') == 2
