@@ -441,7 +441,7 @@ MUTANTS = (
         "native/strategies/easy.hpp",
         "s.next - arrived",
         "s.next - arrived + 1",
-        after="first_new_ = ",
+        after="std::exchange(s.arrived, 0);\n    first_new_ = ",
     ),
     Mutant(
         "ends of a user do not change what is predicted of the job that came last",
