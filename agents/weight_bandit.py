@@ -17,6 +17,7 @@ nothing but numpy. To make one of your own, copy :class:`WeightBandit`: a :class
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -175,7 +176,7 @@ class WeightBandit:
     def _at_best(self) -> NDArray[np.float64]:
         """Return how small the mean logarithm of each order's slowdowns may be, (n_orders,)."""
         # e at least, so that the logarithm is no less than 1
-        total = max(float(self._known.sum()), np.e)
+        total = max(float(self._known.sum()), math.e)
         # an order that was never tried, or long ago, comes first; of several the first of them
         known = np.maximum(self._known, 1e-9)
         at_best: NDArray[np.float64] = self._sums / known - self.width * np.sqrt(

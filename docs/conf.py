@@ -24,7 +24,8 @@ include_patterns = [
 ]
 exclude_patterns = ["docs/conf.py"]
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_cache_path = "build/docs-cells"

@@ -134,8 +134,11 @@ def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) 
 
 
 def _is_ours(module: str) -> bool:
-    """Tell whether a module stands between a user's line and a warning."""
-    return module.partition(".")[0] in ("hpcgym", "gymnasium")
+    """Tell whether a module stands between a user's line and a warning.
+
+    So does functools, whose ``cached_property`` calls what is worked out when it is asked for.
+    """
+    return module.partition(".")[0] in ("hpcgym", "gymnasium", "functools")
 
 
 def one_line(message: object) -> str:

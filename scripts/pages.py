@@ -33,6 +33,7 @@ from hpcgym.envs.page import (
 )
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.envs.submit import Submit
 from hpcgym.scheduler.capabilities import table
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
@@ -51,6 +52,7 @@ PAGES = {
     "power-cap.md": PowerCapEnv,
     "energy-budget.md": EnergyBudgetEnv,
     "co-schedule.md": CoSchedule,
+    "submit.md": Submit,
 }
 
 

@@ -74,8 +74,10 @@ def test_backfilling_is_spelt_in_one_way() -> None:
 def test_one_version() -> None:
     assert importlib.metadata.version("hpcgym") == hpcgym.__version__
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert newest is not None
-    assert newest[1] == hpcgym.__version__
+    assert cited is not None
+    assert newest[1] == cited[1] == hpcgym.__version__
 
 
 def test_the_site_names_who_has_the_copyright() -> None:

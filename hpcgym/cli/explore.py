@@ -64,6 +64,7 @@ class Exploration:
 def explore(
     *,
     exploration: Exploration,
+    at: Annotated[Any, Option("--at", type=loading.time_of_log)] = None,
     output_file: Annotated[
         Path | None,
         Option("--output"),
@@ -77,7 +78,14 @@ def explore(
 
     With --output it is one file to keep or to send. Without, it is a live app on this machine
     alone, until Ctrl-C. Sliders change order, backfilling, estimates, threshold, hold and the size
-    of the machine, and the schedule follows. A click on a job says why it waited.
+    of the machine, and the schedule follows. A click on a job says why it waited. The slider below
+    the picture is "now": it shows when the jobs that waited then were expected to start.
+
+    Experiment
+    ----------
+    at TIME : Show what was expected at this time, in the first schedule, of the jobs that waited
+        then: in seconds of the log's clock, 84d or 2024-03-05T08:00. [default: the live app's
+        slider says]
 
     Output
     ------
@@ -92,6 +100,7 @@ def explore(
     hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf
     hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html
     hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser
+    hpcgym explore KTH-SP2 --at 84d --output kth.html
     hpcgym explore eurora:days=7 --cluster eurora --output eurora.html
     """
     from hpcgym.explore import write_page
@@ -99,10 +108,10 @@ def explore(
     results = exploration.simulated()
     if output_file is None:
         command = loading.simulating(exploration.workload, exploration.reading)
-        serve(results, command, port, browser)
+        serve(results, command, port, browser, at=at)
         return
     with working(f"writing {output_file}"):
-        write_page(results, output_file)
+        write_page(results, output_file, at=at)
     note(f"wrote {output_file}")
 
 
@@ -112,14 +121,15 @@ def serve(
     port: int,
     browser: bool,
     job: int | None = None,
+    at: float | str | None = None,
 ) -> None:
-    """Serve the live app until Ctrl-C; it begins with the job of that number."""
+    """Serve the live app until Ctrl-C; it begins with the job of that number, at that time."""
     import webbrowser
 
     from hpcgym.explore.live import Server, Session
 
     try:
-        server = Server(Session(results, command), port)
+        server = Server(Session(results, command, at), port)
     except OSError as error:
         raise HpcgymError(f"--port {port}: {error.strerror or error}") from None
     address = server.address if job is None else f"{server.address}#job={job}"

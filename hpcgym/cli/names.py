@@ -27,6 +27,8 @@ RECIPES = {
     "legrand": "as glesser, but jobs that ran longer than requested are dropped (paper of Legrand,"
     " Trystram and Zrigui)",
     "none": "the file as it is",
+    "unfinished": "as default, and jobs stay that had not started or ended when the file was"
+    " written: for forecasts",
 }
 
 

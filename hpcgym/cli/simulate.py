@@ -464,7 +464,7 @@ def _compared(
     )
 
     results = comparison.results
-    above = [subtitle(results)]
+    above = [*comparison.findings, subtitle(results)]
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
         above.append(rules)
     schedules = {row.setting: row.result for row in rows}
@@ -478,7 +478,7 @@ def _compared(
         for setting, result in schedules.items():
             above += output.cleaning_of(result.workload, setting.labelled("cleaning"))
     printed = tables_of(results, metrics, comparison.beside)
-    below = [*(line for table in printed for line in table.below), *comparison.lines]
+    below = [*(line for table in printed for line in table.below), *comparison.remarks]
     # the first is what the site has today: those behind it are what-ifs, which may differ
     today = next((row for row in rows if row.site), None)
     below += [] if today is None else told_apart(today, past, today.label)

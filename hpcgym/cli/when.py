@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,7 @@ from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.running import explained
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
 from hpcgym.progress import counting, working
-from hpcgym.units import ARGUMENT, OF_SLURM, duration, seconds_of
+from hpcgym.units import duration, seconds_of
 from hpcgym.words import counted
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _TRUSTED = 0.8
 #: Of starts that a 95 % interval does not hold so often, only the medians are.
 _HELD = 0.88
+#: Methods with a smaller weight in the pool are not named.
+_WEIGHS = 0.2
 #: Times that jobs may request in place of longer ones [s], and how many of these --shapes tries.
 _ROUND = (900, 1800, *(3600 * hours for hours in (1, 2, 4, 8, 12, 24, 48, 96, 168)))
 _TRIES = 4
@@ -33,9 +37,11 @@ _TRIES = 4
 
 def time_limit(text: str) -> int:
     """Return the seconds of a time limit as sbatch takes it, or with units."""
-    seconds = seconds_of(text, OF_SLURM)
-    if seconds is None:
-        seconds = seconds_of(text, ARGUMENT)
+    from hpcgym.workload.io.batch_scripts import limit_of_sbatch
+
+    with suppress(ValueError):
+        return limit_of_sbatch(text)
+    seconds = seconds_of(text)
     if seconds is None or not 1 <= seconds < 2**31 or seconds != int(seconds):
         raise click.BadParameter(f"{text!r} is no time limit such as 4:00:00, 90 (minutes) or 4h")
     return int(seconds)
@@ -51,7 +57,8 @@ def when(
     by: str | None = None,
     tasks: Annotated[int | None, Option("-n", "--tasks")] = None,
     limit: Annotated[Any, Option("-t", "--time", type=time_limit)] = None,
-    user: int | None = None,
+    user: str | None = None,
+    partition: Annotated[str | None, Option("-p", "--partition")] = None,
     shapes: bool = False,
     scheduler: str = "easy",
     reading: loading.MachineReading,
@@ -74,16 +81,18 @@ def when(
     ---------
     job JOB|SCRIPT : The number of a waiting job, as in the log, or a batch script that has not been
         submitted yet, whose #SBATCH lines are read: tasks and their processors, nodes, the time,
-        and GPUs, other generic resources and memory where the log tells of them. The output names
-        the options that are not looked at. Without it all waiting jobs are shown.
+        the partition, and GPUs, other generic resources and memory where the log tells of them. The
+        output names the options that are not looked at. Without it all waiting jobs are shown.
 
     Workload
     --------
-    source WORKLOAD : The log, as hpcgym simulate takes it, with recorded waits and run times.
+    source WORKLOAD : The log, as hpcgym simulate takes it, with recorded waits and run times. It
+        may be of now: jobs that are RUNNING or PENDING in a dump of sacct run or wait.
     at TIME : What is known just before this time: in seconds of the log's clock, 84d or
         2024-03-05T08:00.
     backtest WORKLOAD : Say how good forecasts would have been at many submissions of this log, in
-        place of --log: beside requested times, medians and recent waits alone.
+        place of --log: beside requested times, medians, recent waits alone, what boosting learns,
+        and a pool of these.
 
     Scheduler
     ---------
@@ -92,13 +101,16 @@ def when(
 
     Experiment
     ----------
-    by TIME : Also say how likely it is that a job has started by then: a time of day as 18:00, the
-        next one; how long from now, 6h; or seconds of the log's clock.
+    by TIME : Also say how likely it is that a job has started by then: a time of day as 18:00 or
+        'Tue 18:00', the next one; a date as 2024-05-03T18:00; how long from now, 6h; or seconds of
+        the log's clock.
     tasks N : Ask for a job that is not there yet, of so many processors; with --time.
-    limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes), or 4h;
-        in place of that of a script.
-    user N : Whose job this is, by the log's number of users: what they have used, their limits and
-        how long their jobs run count. [default: nobody known]
+    limit TIME : The time that this job requests, as sbatch takes it: 4:00:00, 90 (minutes),
+        UNLIMITED, or 4h; in place of that of a script.
+    user USER : Whose job this is, by name or by the log's number: what they have used, their limits
+        and how long their jobs run count. [default: nobody known]
+    partition NAME : The partition that this job asks for; in place of that of a script. [default:
+        the machine's default partition]
     shapes : Say what asking for less would save: how much earlier the job starts, in 10, 50 and
         90 % of the same futures, if it requests less time, and how likely a job like it ends
         within that.
@@ -132,7 +144,7 @@ def when(
     rules = rules_of(scheduler, reading.given())
     if backtest is not None:
         asked = {"JOB": job, "--log": source, "--at": at, "--by": by, "-n": tasks, "-t": limit}
-        asked |= {"--shapes": shapes or None, "--user": user}
+        asked |= {"--shapes": shapes or None, "--user": user, "--partition": partition}
         for option, value in asked.items():
             if value is not None:
                 raise click.BadParameter("not with --backtest", param_hint=f"'{option}'")
@@ -145,40 +157,51 @@ def when(
         raise click.BadParameter("a job that is not there yet has both", param_hint="'-n' / '-t'")
     if tasks is not None and job is not None:
         raise click.BadParameter("either a waiting job or a new one", param_hint="'JOB' / '-n'")
-    if user is not None and tasks is None and not is_script:
-        raise click.BadParameter("it is of a new job: give -n and -t, too", param_hint="'--user'")
+    for option, value in (("--user", user), ("--partition", partition)):
+        if value is not None and tasks is None and not is_script:
+            raise click.BadParameter("it is of a new job: give -n and -t, too", param_hint=option)
     if shapes and tasks is None and job is None:
         raise click.BadParameter("of which job? give JOB, SCRIPT or -n", param_hint="'--shapes'")
     if shapes and by is not None:
         raise click.BadParameter("not with --shapes", param_hint="'--by'")
+    if reading.clean == "default":  # jobs that have not ended are what this is about
+        reading = replace(reading, clean="unfinished")
     jobs = reading.load(source, schedulers=[rules])
     state = snapshot(jobs, at, cluster=reading.machine)
     told = forecast(state, rules, futures=futures, seed=seed)
-    lines: list[str] = []
+    lines = [_title(told, scheduler)]
     unread, per_unit = {}, None
     if is_script:
-        script = read_batch_script(str(job), jobs.per_unit)
+        script = read_batch_script(str(job), jobs.per_unit, told.partitions)
         limit, per_unit = limit or script.requested, script.per_unit
+        partition = partition or script.partition
         if limit is None:
             raise click.BadParameter(f"{job} has no --time: give -t", param_hint="'SCRIPT'")
         tasks = script.units * per_unit["core"]
-        lines, unread = [_said(str(job), script, limit)], {"not_looked_at": " ".join(script.unread)}
+        lines.append(_said(str(job), script, limit))
+        unread = {"not_looked_at": " ".join(script.unread)}
+    whose: dict[str, Any] = {"user": user, "partition": partition}
     with working(f"simulating {futures:,} futures"):
         if shapes:
             if tasks is not None:
-                table = told.shapes([tasks], [limit, *_less(limit)], user=user, per_unit=per_unit)
+                table = told.shapes([tasks], [limit, *_less(limit)], **whose, per_unit=per_unit)
             else:
                 now = int(jobs.requested_time[(jobs.job_number == number).argmax()])
                 table = told.shorter(number or 0, _less(now))
             rows = [_shape(row, state.time) | unread for row in rows_of(table)]
             return show(format, lambda: _saving(told, rows, lines), lambda: rows)
         if tasks is not None:
-            new = told.if_submitted(tasks, limit, user=user, per_unit=per_unit)
-            starts: dict[Any, StartForecast] = {"": new}
+            new = told.if_submitted(tasks, limit, **whose, per_unit=per_unit)
+            starts: dict[int | None, StartForecast] = {None: new}
         else:
             waiting = state.jobs.job_number[~state.running].tolist()
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
+    if number is not None:
+        most = told.depends_on(number).iloc[0] if told.why(number) else None
+        rows[0]["depends_on"] = None if most is None else int(most.job)
+        rows[0]["depends_share"] = None if most is None else float(most.share)
+        rows[0]["depends_correlation"] = None if most is None else float(most.correlation)
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 
 
@@ -224,7 +247,7 @@ def _saving(told: Forecast, rows: list[dict[str, Any]], lines: Sequence[str]) ->
         said = f"ask for {duration(best['requested_s'])} instead of"
         said += f" {duration(rows[0]['requested_s'])}: {median} earlier, 80 %: {low} to {high};"
         said += f" {best['ends']:.0%} of such jobs end by then"
-    return Sheet([_title(told), *lines], [of_rows(table)], [said])
+    return Sheet(lines, [of_rows(table)], [said])
 
 
 def _backtest(
@@ -263,19 +286,30 @@ def _backtest(
         trusted = "trust it" if held >= _HELD else "trust the medians, not the chances"
         said = f"{trusted}: futures by {by} have {share:.2f} of the error of recent waits alone,"
         said += f" and their 95 % intervals held {held:.0%}"
+    said += f"; what has been best so far: {_most_trusted({str(method): float(weight) for method, weight in scored.weight.items()})}"
     if truth == "simulated":
         said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
     title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
     show(format, lambda: Sheet([title], [of_frame(table.round(3))], [said]), lambda: rows_of(table))
 
 
-def _row(job: Any, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:
-    """Return what is known of the start of a job, in full; ``job`` is "" of a new one."""
-    jobs, row = told.state.jobs, {"job": job}
-    if job != "":
+def _most_trusted(weights: Mapping[str, float]) -> str:
+    """Return the methods that a pool trusts most, in words."""
+    ranked = sorted(weights.items(), key=lambda of: -of[1])
+    shown = [of for of in ranked if of[1] >= _WEIGHS] or ranked[:1]
+    return " and ".join(f"{method} ({weight:.0%} of the pool)" for method, weight in shown)
+
+
+def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:
+    """Return what is known of the start of a job, in full; ``job`` is None of a new one."""
+    from hpcgym.workload.io.swf_header import names_of
+
+    jobs, row = told.state.jobs, dict[str, Any](job=job)
+    if job is not None:
         k = int((jobs.job_number == job).argmax())
+        user = int(jobs.user_id[k])
         row |= {
-            "user": int(jobs.user_id[k]),
+            "user": names_of(jobs, "user_id").get(user, user),
             "processors": int(jobs.requested_processors[k]),
             "requested_s": int(jobs.requested_time[k]),
             "waited_s": told.state.time - int(jobs.submit_time[k]),
@@ -285,17 +319,15 @@ def _row(job: Any, starts: StartForecast, told: Forecast, by: str | None) -> dic
     return row if by is None else row | {"by_s": starts.second_of(by), "by": starts.by(by)}
 
 
-def _title(told: Forecast) -> str:
-    """Return what the machine does, and by what futures."""
-    from hpcgym.baselines.labels import scheduler_name
-
+def _title(told: Forecast, scheduler: str) -> str:
+    """Return what the machine does, and by what futures: by rules as they were given."""
     state = told.state
     running = int(state.running.sum())
     busy = int(state.jobs.requested_processors[state.running].sum())
     return (
         f"{state.jobs.name}: {counted(running, 'job')} on {busy:,} of"
         f" {state.cluster.processors:,} processors, {len(state.jobs) - running:,} waiting;"
-        f" {counted(told.futures, 'future')} by {scheduler_name(told.scheduler)}"
+        f" {counted(told.futures, 'future')} by {scheduler}"
     )
 
 
@@ -307,18 +339,20 @@ def _sheet(
     lines: Sequence[str],
 ) -> Sheet:
     """Return what people see: a sentence of one job, a table of several."""
-    state, title = told.state, _title(told)
+    state = told.state
     if not starts:
-        return Sheet([title, "no job waits"], [])
+        return Sheet([*lines, "no job waits"], [])
     if len(starts) > 1:
-        return Sheet([title], [of_rows([_shown(row, state.time, by) for row in rows])])
+        return Sheet(lines, [of_rows([_shown(row, state.time, by) for row in rows])])
     (row,) = rows
-    called = "such a job" if row["job"] == "" else f"job {row['job']}"
+    called = "such a job" if row["job"] is None else f"job {row['job']}"
     low, median, high = (_in(row[name], state.time) for name in ("p10_s", "p50_s", "p90_s"))
     lines = [*lines, f"{called} starts in {median}; 80 %: in {low} to {high}"]
+    if row["job"] is not None and (why := told.why(row["job"])):
+        lines.append(why)
     if by is not None:
         lines.append(f"by {by}: {row['by']:.0%}")
-    return Sheet([title, *lines], [])
+    return Sheet(lines, [])
 
 
 def _shown(row: dict[str, Any], time: int, by: str | None) -> dict[str, Any]:

@@ -18,4 +18,6 @@ from .queue_ordering import QueueOrdering as QueueOrdering
 from .queue_ordering import QueueOrderingVector as QueueOrderingVector
 from .single import SchedulingEnv as SchedulingEnv
 from .single import StepView as StepView
+from .submit import Submit as Submit
+from .submit import SubmitVector as SubmitVector
 from .vector import SchedulingVectorEnv as SchedulingVectorEnv

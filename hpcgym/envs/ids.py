@@ -14,6 +14,7 @@ IDS = {
     "hpcgym/PowerCap-v1": "hpcgym.envs.power_limits:PowerCapEnv",
     "hpcgym/EnergyBudget-v1": "hpcgym.envs.power_limits:EnergyBudgetEnv",
     "hpcgym/CoSchedule-v1": "hpcgym.envs.co_schedule:CoSchedule",
+    "hpcgym/Submit-v0": "hpcgym.envs.submit:Submit",
 }
 
 

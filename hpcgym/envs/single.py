@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.envs.core.base import (
     CANDIDATES_KIND,
     PROPOSALS_KIND,
+    SHAPES_KIND,
     Definition,
     define,
     drawn_log,
@@ -103,8 +104,8 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
     :class:`hpcgym.envs.QueueOrdering`, :class:`hpcgym.envs.MixedPolicy`,
     :class:`hpcgym.envs.Backfill`, :class:`hpcgym.envs.Inspector`,
-    :class:`hpcgym.envs.PowerCapEnv`, :class:`hpcgym.envs.EnergyBudgetEnv` and
-    :class:`hpcgym.envs.CoSchedule`.
+    :class:`hpcgym.envs.PowerCapEnv`, :class:`hpcgym.envs.EnergyBudgetEnv`,
+    :class:`hpcgym.envs.CoSchedule` and :class:`hpcgym.envs.Submit`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium's own are
@@ -112,7 +113,8 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         "render_modes": ["ansi", "rgb_array"] if has_matplotlib() else ["ansi"],
         "render_fps": 5,
     }
-    #: What agents decide: "select", "order", "weights", "backfill", "inspect", "power" or "pairs".
+    #: What agents decide: "select", "order", "weights", "backfill", "inspect", "power", "pairs" or
+    #: "submit".
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]
@@ -255,7 +257,8 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         workload's processors. Where the environment has limits, those of the episode are
         ``result().limits``.
         """
-        follows = ("policy",) if self.simulations.kind in (CANDIDATES_KIND, PROPOSALS_KIND) else ()
+        by_rule = self.simulations.kind in (CANDIDATES_KIND, PROPOSALS_KIND, SHAPES_KIND)
+        follows = ("policy",) if by_rule else ()
         names = (*OF_ENVIRONMENTS, *follows, *self.simulations.world(0).machines.own_rules)
         return self.options.scheduler.given(names)
 
@@ -415,13 +418,16 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         simulations, batch = self.simulations, self.simulations.batch
         now, starts = batch.episode_state[0], simulations.simulation(0).schedule()["start"]
         first, last = now["counts_first"], now["counting"]
+        own = simulations.counts(0)
+        counts = np.ones(len(starts), np.bool_) if own is None else own.copy()
+        counts[:first] = counts[last:] = False
         started = batch.new[0, : now["fresh"]].copy()
         jobs, start = simulations.jobs(0)[started], starts[started]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,
             started=started,
-            counts=(started >= first) & (started < last) & (start >= now["begin"]),
+            counts=counts[started] & (start >= now["begin"]),
             wait_s=start - jobs["submit"],
             run_time_s=jobs["run"],
             requested_time_s=jobs["requested"],
@@ -430,5 +436,5 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
             energy_j=float(batch.terms[0, ENERGY]),
             queued=simulations.waiting(0),
             free=self.free,
-            jobs=int(last - first) - jobs_before(starts[first:last], now),
+            jobs=int(counts.sum()) - jobs_before(starts[counts], now),
         )

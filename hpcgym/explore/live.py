@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
+from hpcgym.explore.fans import fans_of
 from hpcgym.explore.page import explorer_page, of_schedule, pack, statistics, why_not_live
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
@@ -29,6 +31,7 @@ from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.workload.columns import MAX_TIME
 
 # --- What the live app simulates ------------------------------------------------------------------
 
@@ -38,6 +41,7 @@ RULES = ("policy", "backfill", "estimate", "threshold", "hold")
 WAYS = ("command", "scheduler", "page")
 _PLAIN, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 _LEFT_OUT = 100  # jobs that are left out one by one for an explanation: a second, not a minute
+_FORECASTS = 256  # that are kept
 _LARGER = 4  # times the machine is what the slider of processors goes up to
 
 
@@ -57,6 +61,7 @@ class Session:
     results : one or two results of the same jobs, by name; the second, or else a copy of the first,
         is the one that changes.
     command : words of the command line that names the jobs and their machine, for "save as".
+    at : the moment of which forecasts are shown first; None: the reader chooses one.
 
     Raises
     ------
@@ -65,7 +70,9 @@ class Session:
         nodes that are shared or fail.
     """
 
-    def __init__(self, results: Mapping[str, Result], command: Sequence[str]) -> None:
+    def __init__(
+        self, results: Mapping[str, Result], command: Sequence[str], at: float | str | None = None
+    ) -> None:
         if len(results) > 2:
             raise HpcgymError(f"the live app has one or two schedules, not {len(results)}")
         _check_changeable(results)
@@ -76,10 +83,12 @@ class Session:
         self._begin = changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
+        self._one_forecast = threading.Lock()  # which waits for no explanation, a second or so
         self._origin = copy_context()  # of the command: requests come in threads of their own
         parts = {first: fixed, self._other: changed}
         #: The page with which the app begins, in UTF-8.
-        self.page = explorer_page(parts, live=self._controls()).encode()
+        self.page = explorer_page(parts, at=at, live=self._controls()).encode()
+        self._fans = lru_cache(_FORECASTS)(lambda second: fans_of(self._fixed, second))
 
     def _controls(self) -> dict[str, Any]:
         """Return what can be chosen, and the rules that the controls begin with."""
@@ -125,6 +134,19 @@ class Session:
             explanation = explain(result, job, most=_LEFT_OUT)
         facts = {"sentences": explanation.sentences, "delayed": list(explanation.delayed.items())}
         return HttpAnswer(json_text(facts).encode(), "application/json")
+
+    def forecast(self, question: Mapping[str, Any]) -> HttpAnswer:
+        """Return when jobs were expected to start that waited at a moment, see :func:`fans_of`.
+
+        It is asked of the schedule that stays, and of ``at``, whole seconds since the first
+        submission.
+        """
+        at = question.get("at")
+        if type(at) is not int or not 0 <= at <= MAX_TIME:
+            raise HpcgymError("forecast asks for a moment: whole seconds, from 0 on, as 'at'")
+        with self._one_forecast:
+            told = self._fans(at + int(self._fixed.workload.submit_time[0]))
+        return HttpAnswer(json_text(told).encode(), "application/json")
 
     def save(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""
@@ -282,6 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
     asks: ClassVar[Mapping[str, Callable[[Session, Mapping[str, Any]], HttpAnswer]]] = {
         "simulate": Session.simulate,
         "explain": Session.explain,
+        "forecast": Session.forecast,
         "save": Session.save,
     }
 

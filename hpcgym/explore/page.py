@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from math import lcm
@@ -21,7 +21,8 @@ from hpcgym.baselines.labels import describe
 from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
-from hpcgym.explore.sections import report_of
+from hpcgym.explore.fans import fans_of
+from hpcgym.explore.sections import Compared, report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.names import NAMED
@@ -32,7 +33,6 @@ from hpcgym.report.tables import (
     drawable,
     in_order,
     limits_of,
-    remarks,
     told_of_all,
 )
 from hpcgym.schedule.gains import same_jobs
@@ -255,11 +255,22 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
 SCRIPTS = (
     *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "measures"),
     *("colours", "raster", "state", "gantt", "panes", "overlay", "elements", "waiting", "facts"),
-    *("table", "selection", "view", "pointer", "keys", "pictures", "choice", "live", "main"),
+    *(
+        "fans",
+        "table",
+        "selection",
+        "view",
+        "pointer",
+        "keys",
+        "pictures",
+        "choice",
+        "live",
+        "main",
+    ),
 )
 
 
-def page(results: Results, *, report: bool = False) -> str:
+def page(results: Results, *, report: bool = False, at: float | str | None = None) -> str:
     """Return a page that shows schedules down to each job.
 
     It is one file of HTML, without anything from the network. A reader can zoom and move, look at
@@ -274,33 +285,40 @@ def page(results: Results, *, report: bool = False) -> str:
     report : whether tables and pictures to print follow; without matplotlib there are no pictures,
         and the page says so. Then results may be of other jobs too: schedules of the jobs of the
         first can be looked into, and the page names the others.
+    at : a time, as :func:`hpcgym.snapshot` takes it: the page shows when the jobs that waited then
+        in the first schedule were expected to start, beside what happened.
 
     Raises
     ------
-    HpcgymError : no result, one without jobs, results of different jobs, or a number beyond 2^53.
+    HpcgymError : no result, one without jobs, results of different jobs, a number beyond 2^53, or a
+        first schedule that :func:`hpcgym.forecast` does not know at this time.
     """
     given = drawable(results)
     if not report:
-        return explorer_page(given)
-    lines = getattr(results, "lines", None)  # a comparison has intervals too
-    return explorer_page(
-        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines
-    )
+        return explorer_page(given, at=at)
+    compared = results if isinstance(results, Compared) else None
+    return explorer_page(same_jobs(given, runs=True), given, compared, at)
 
 
-def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
+def write_page(
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    report: bool = False,
+    at: float | str | None = None,
+) -> None:
     """Write the page of :func:`page` to a file, whole or not at all.
 
     Parameters
     ----------
-    results, report : as for :func:`page`.
+    results, report, at : as for :func:`page`.
     path : of the file.
 
     Raises
     ------
     HpcgymError : as for :func:`page`, or a file that cannot be written.
     """
-    text = page(results, report=report)
+    text = page(results, report=report, at=at)
     with whole_text(path) as file:
         file.write(text)
 
@@ -337,7 +355,8 @@ def show(results: Results, *, height: int = 760) -> Frame:
 def explorer_page(
     shown: Mapping[str, Result],
     reported: Mapping[str, Result] | None = None,
-    lines: Sequence[str] = (),
+    compared: Compared | None = None,
+    at: float | str | None = None,
     **more: Any,
 ) -> str:
     """Return a page with an explorer.
@@ -346,7 +365,8 @@ def explorer_page(
     ----------
     shown : the schedules that can be looked into, of the same jobs.
     reported : those of which tables and pictures follow; None: there is no report.
-    lines : what is said below their metrics.
+    compared : what came out, which stands at the top.
+    at : the moment of which forecasts are shown; None: of none.
     more : goes into the header of the explorer's data.
 
     Raises
@@ -356,11 +376,16 @@ def explorer_page(
     every = shown if reported is None else reported
     record = provenance_of(every)
     head = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
+    if at is not None:
+        head["fans"] = fans_of(next(iter(shown.values())), at)
     head["fixed"] = any(map(why_not_live, shown.values()))
     parts = {
         "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),
-        "REPORT": "" if reported is None else report_of(reported, list(shown), record, lines),
+        "REPORT": "" if reported is None else report_of(reported, list(shown), record, compared),
+        "FINDINGS": "".join(
+            f"<p>{escape(line)}</p>" for line in (() if compared is None else compared.findings)
+        ),
     }
     # in one go: a name in a report that looks like a mark stays what it is
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hpcgym import report
 from hpcgym.baselines.labels import describe
@@ -14,11 +14,13 @@ from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
 from hpcgym.names import printable
 from hpcgym.report import canvas, distribution, overview, tables
+from hpcgym.report.timeline import MOST_LINES
 from hpcgym.version import __version__
 from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
 
@@ -43,11 +45,25 @@ jobs over the makespan.
 """
 
 
+@runtime_checkable
+class Compared(Protocol):
+    """Schedules that were compared with the first: see :class:`hpcgym.Comparison`."""
+
+    @property
+    def findings(self) -> Sequence[str]:
+        """What came out, in lines."""
+        ...
+
+    def plot(self) -> Axes:
+        """Draw the differences with their intervals."""
+        ...
+
+
 def report_of(
     parts: Mapping[str, Result],
     shown: Collection[str],
     record: Mapping[str, Any],
-    lines: Sequence[str],
+    compared: Compared | None,
 ) -> str:
     """Return tables and pictures of schedules as sections of a page.
 
@@ -56,7 +72,7 @@ def report_of(
     parts : name -> schedule.
     shown : names of those that the explorer above can show.
     record : where they are from.
-    lines : what is said below their metrics.
+    compared : their differences from the first, with intervals.
     """
     others = [name for name in parts if name not in shown]
     body = [
@@ -69,7 +85,7 @@ def report_of(
         *([f'<p class="soft">{escape(_of_other_jobs(others))}</p>'] if others else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
-        paragraphs(lines),
+        paragraphs(tables.remarks(parts)),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
         *(
             [f'<p class="soft">{_OF_ENERGY.strip()}</p>']
@@ -83,7 +99,7 @@ def report_of(
         ),
         *_who_pays(parts),
         "<h2>Pictures</h2>",
-        *_pictures(parts),
+        *_pictures(parts, compared),
         "<h2>Schedulers</h2>",
         _schedulers(parts),
         *_dispatches(parts),
@@ -121,14 +137,19 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     """Return what schedules change for classes of jobs and for users; nothing of one schedule."""
-    gains = tables.who_pays(parts)
-    if gains is None:
-        return []
-    gains_table = table(gains.heads, gains.rows, words=[0])
-    return [f"<h2>{escape(gains.title)}</h2>", gains_table, paragraphs(gains.below)]
+    return [
+        piece
+        for of_users in (tables.who_pays(parts), tables.who_lose_most(parts))
+        if of_users is not None
+        for piece in (
+            f"<h2>{escape(of_users.title)}</h2>",
+            table(of_users.heads, of_users.rows, words=range(of_users.words)),
+            paragraphs(of_users.below),
+        )
+    ]
 
 
-def _pictures(parts: Mapping[str, Result]) -> list[str]:
+def _pictures(parts: Mapping[str, Result], compared: Compared | None) -> list[str]:
     """Return the pictures; Gantt charts and power only of as many schedulers as can be told apart.
 
     Where processors draw flat powers, theirs is the utilization over again. Without matplotlib the
@@ -138,10 +159,14 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
         return [paragraphs([f"None here: {lacking}"])]
     missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
-    figures = [
+    figures: list[tuple[Axes | Figure, str]] = [
+        *(
+            []
+            if compared is None or len(parts) < 2
+            else [(compared.plot(), "Mean bounded slowdowns, 95 % intervals.")]
+        ),
         (report.draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
-        (report.draw_utilization(parts), "Processors in use over time."),
-        (report.draw_queue_length(parts), "Queued jobs over time."),
+        (overview.draw_over_time(parts), _over_time_of(parts)),
         *_of_speedups(parts),
         *(
             (report.draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
@@ -153,9 +178,15 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
             for name, result in shown_parts.items()
         ),
     ]
-    pieces = [picture(canvas.figure_of(axes), text) for axes, text in figures]
+    pieces = [picture(canvas.figure_of(drawn), text) for drawn, text in figures]
     more = f"This page has {missing}. The explorer above shows any two of the same jobs."
     return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
+
+
+def _over_time_of(parts: Mapping[str, Result]) -> str:
+    """Return what the picture of utilization and queue shows."""
+    text = "Processors in use, and queued jobs, over time."
+    return f"{text} Grey: {next(iter(parts))}." if len(parts) > MOST_LINES else text
 
 
 def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:

@@ -40,6 +40,10 @@ class Block(NamedTuple):
     submit: Ints
 
 
+#: The block of a future in which no jobs come.
+NOBODY = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class Arrivals:
     """Jobs that may come, by those that came before.
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import scheduler_of
-from hpcgym.errors import WorkloadError, check_choice, check_whole
-from hpcgym.forecasting.arrivals import Block
+from hpcgym.errors import (
+    HpcgymWarning,
+    WorkloadError,
+    check_choice,
+    check_whole,
+    installing,
+    warn_caller,
+)
+from hpcgym.forecasting import boosting
 from hpcgym.forecasting.forecasts import Forecast
-from hpcgym.forecasting.futures import Futures
+from hpcgym.forecasting.methods import LEARNED, METHODS, AtSubmission, Methods
 from hpcgym.forecasting.run_times import RunTimes
-from hpcgym.forecasting.scores import LEVELS, places, recalibrated, scores
+from hpcgym.forecasting.scores import LEVELS, Floats, scores
 from hpcgym.forecasting.state import state_of_log
 from hpcgym.progress import Progress, silent
 from hpcgym.simulation.run import simulate
 from hpcgym.units import HOUR_S, MINUTE_S
 from hpcgym.workload.columns import Ints
-from hpcgym.workload.extracts import stacked
 from hpcgym.workload.load import jobs_and_machine
 
 if TYPE_CHECKING:
@@ -32,38 +38,13 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Rules, Scheduler
     from hpcgym.workload.model import Workload
 
-Floats = NDArray[np.float64]
-
-#: Method -> what it says of a wait.
-METHODS = {
-    "futures": "quantiles of futures, at levels recalibrated by forecasts whose jobs had started",
-    "futures, raw": "quantiles of futures",
-    "requested": "a future in which all run as long as requested, and none come: a point",
-    "median": "one in which all run for the medians of their distributions, and none come: a point",
-    "recent": "quantiles of the last 100 waits of jobs that were alike in processors and request",
-}
 #: The waits that the log has: those of the rules, in a simulation, or those that it recorded.
 TRUTHS = ("simulated", "recorded")
 _RECENT, _ENOUGH = 100, 30
-_NEWER = 3  # weight of a scored forecast in recalibration; one of the first half has 1
+#: Boosting learns from so many submissions of a log; in each half at most so often, and not again
+#: before so many forecasts more.
+_TAUGHT, _PARTS, _MORE = 6000, (2, 4), 50
 _WIDTHS, _LIMITS = (2, 5, 17, 65), (HOUR_S, 4 * HOUR_S, 12 * HOUR_S)
-_NO_BLOCK = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-class AtSubmission(NamedTuple):
-    """What was said at the submission of a job.
-
-    Attributes
-    ----------
-    row : of the job, in the log.
-    samples : (n_futures,) float64 [s] its waits in the futures.
-    requested, median : [s] its waits in the futures of these points.
-    """
-
-    row: int
-    samples: Floats
-    requested: float
-    median: float
 
 
 def backtest(
@@ -85,6 +66,7 @@ def backtest(
     At the submission of jobs that do not start at once, drawn from the second half of the log, each
     method says when the job starts, knowing nothing of what came later. Others, drawn from the
     first half, are what futures are recalibrated by at first; later also those that were scored.
+    Boosting learns from up to 6,000 submissions, of those the last that have started by then.
 
     Parameters
     ----------
@@ -98,8 +80,10 @@ def backtest(
 
     Returns
     -------
-    table : a row for each method (:data:`METHODS`), its name in ``method``; then
-        :func:`hpcgym.forecasting.scores.scores`, and ``moments``, how many were scored.
+    table : a row for each method (:data:`hpcgym.forecasting.methods.METHODS`), its name in
+        ``method``; then :func:`hpcgym.forecasting.scores.scores`; ``moments``, how many were
+        scored; and ``weight``, of the method in the pool at the end. Methods that are learned by
+        boosting need scikit-learn, and are left out, with a warning, where it is not installed.
 
     Raises
     ------
@@ -109,37 +93,126 @@ def backtest(
     import pandas as pd
 
     check_choice("truth", truth, TRUTHS)
-    moments = check_whole("moments", moments, 1)
     jobs, machine = jobs_and_machine(log, cluster, processors, scheduler)
     chosen = scheduler_of(scheduler, rules)
     known = jobs
     if truth == "simulated":
         known = simulate(jobs, chosen, cluster=machine).as_workload()
     # many logs tell waits in whole minutes
-    waits = np.flatnonzero(known.wait_time > (0 if truth == "simulated" else MINUTE_S))
-    half = known.row_at(0.5)
-    early, late = waits[(waits >= len(known) // 10) & (waits < half)], waits[waits >= half]
-    if not len(late):
-        raise WorkloadError(f"{known.name}: no job waits in the second half")
-    # what the first half taught had to be known before the second began
-    early = early[known.submit_time[early] + known.wait_time[early] < known.submit_time[half]]
-    drawing = np.random.default_rng([seed, 0])
-    first, second = (
-        np.sort(drawing.choice(rows, min(moments, len(rows)), replace=False))
-        for rows in (early, late)
+    least = 0 if truth == "simulated" else MINUTE_S
+    drawn = draw(known, check_whole("moments", moments, 1), least, seed)
+    if not boosting.is_there():
+        text = f"left out: {'; '.join(LEARNED)}: they need {installing('forecast')}"
+        warn_caller(text, HpcgymWarning)
+    done = forecasts_at(
+        known,
+        drawn,
+        chosen,
+        machine,
+        futures=futures,
+        seed=seed,
+        threads=threads,
+        progress=progress,
     )
-    run_times = RunTimes(known)
-    rows, said = np.concatenate([first, second]).tolist(), []
+    wait = known.wait_time[drawn.second] * 1.0
+    return pd.DataFrame(
+        [
+            {"method": method, **scores(quantiles, wait), "moments": len(wait)}
+            | {"weight": done.weights.get(method, 0.0)}
+            for method, quantiles in done.said.items()
+        ]
+    )
+
+
+class Drawn(NamedTuple):
+    """Jobs of a log, whose submissions are looked at: rows of it, rising.
+
+    Attributes
+    ----------
+    first, second : of the first half, which teach, and of the second, which are scored.
+    taught : that boosting learns from once they have started.
+    """
+
+    first: Ints
+    second: Ints
+    taught: Ints
+
+
+def draw(log: Workload, moments: int, least: int, seed: int) -> Drawn:
+    """Draw jobs of a log that waited longer than the least time [s], so many in each half.
+
+    Raises
+    ------
+    WorkloadError : no job waits in the second half.
+    """
+    waits = np.flatnonzero(log.wait_time > least)
+    waits, half = waits[waits >= len(log) // 10], log.row_at(0.5)
+    early, late = waits[waits < half], waits[waits >= half]
+    if not len(late):
+        raise WorkloadError(f"{log.name}: no job waits in the second half")
+    # what the first half taught had to be known before the second began
+    early = early[log.submit_time[early] + log.wait_time[early] < log.submit_time[half]]
+    drawing = np.random.default_rng([seed, 0])
+    return Drawn(
+        *(
+            np.sort(drawing.choice(rows, min(number, len(rows)), replace=False))
+            for rows, number in ((early, moments), (late, moments), (waits, _TAUGHT))
+        )
+    )
+
+
+class Done(NamedTuple):
+    """What was said of the second half.
+
+    Attributes
+    ----------
+    said : method -> (n, n_levels) quantiles [s] of each wait.
+    weights : of the methods in the pool, at the end.
+    """
+
+    said: dict[str, Floats]
+    weights: dict[str, float]
+
+
+def forecasts_at(
+    log: Workload,
+    drawn: Drawn,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    *,
+    futures: int = 64,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> Done:
+    """Return what each method says at the submission of some jobs, by what was known then.
+
+    Parameters
+    ----------
+    log : with the waits and run times that came of it.
+    drawn : which jobs.
+    scheduler, cluster, futures, seed, threads, progress : as of :func:`backtest`.
+    """
+    rows = np.concatenate([drawn.first, drawn.second]).tolist()
+    run_times, simulated = RunTimes(log), []
     with progress("forecasting", len(rows)) as tell:
-        for row in rows:
-            tell(f"job {known.job_number[row]}")
-            said.append(
-                _at_submission(known, row, chosen, machine, run_times, futures, seed, threads)
-            )
-    return pd.DataFrame(_table(known, said, len(first), drawing))
+        for row, recent in zip(rows, recent_waits(log, rows), strict=True):
+            tell(f"job {log.job_number[row]}")
+            told = _simulated(log, row, scheduler, cluster, run_times, futures, seed, threads)
+            simulated.append(AtSubmission(row, *told, recent))
+    n = len(drawn.first)
+    methods = Methods(log, cluster.processors, drawn.taught, seed)
+    said = []
+    for half, most in zip((simulated[:n], simulated[n:]), _PARTS, strict=True):
+        parts = max(min(len(half) // _MORE, most), 1)
+        bounds = [len(half) * k // parts for k in range(parts + 1)]
+        said = [each for a, b in pairwise(bounds) for each in methods.says(half[a:b])]
+    names = [name for name in METHODS if name in said[0]]
+    by_name = {name: np.array([each[name] for each in said]) for name in names}
+    return Done(by_name, methods.pool.weights)
 
 
-def _at_submission(
+def _simulated(
     log: Workload,
     row: int,
     scheduler: Scheduler,
@@ -148,74 +221,24 @@ def _at_submission(
     number: int,
     seed: int,
     threads: int | None,
-) -> AtSubmission:
-    """Return what is said at the submission of a job, by what was known then."""
+) -> tuple[Floats, float, float]:
+    """Return the waits of a job in futures, rising, and those by requests and by medians [s]."""
     time = int(log.submit_time[row])
     state = state_of_log(log, time, cluster)
-    # the job, and those that were submitted before it in the same second
-    new = log.take(slice(int(log.submit_time.searchsorted(time)), row + 1))
-    new = new.with_columns(run_time=np.full(len(new), -1), wait_time=np.full(len(new), -1))
+    new = new_job(log, row)
     said = Forecast(state, scheduler, state.past, number, seed + row, threads, run_times)
-    samples = np.sort(said.new_starts(new)) - time
-    both = stacked([state.jobs, new])
-    start = np.concatenate([state.start, np.full(len(new), -1)])
-    medians = [
-        int(
-            run_times.of(user, requested, width, time, time - began if began >= 0 else 0).quantile(
-                0.5
-            )
-        )
-        for user, requested, width, began in zip(
-            both.user_id.tolist(),
-            both.requested_time.tolist(),
-            both.requested_processors.tolist(),
-            start.tolist(),
-            strict=True,
-        )
-    ]
-    points = np.stack([both.requested_time, np.array(medians, np.int64)])
-    alone = Futures(state, scheduler, log.take(slice(0)), [_NO_BLOCK], new)
-    starts = alone.starts(points, np.zeros(2, np.int64), np.array([alone.n_own - 1]), 1)[:, 0]
-    requested, median = np.where(starts < 0, np.inf, starts - time).tolist()
-    return AtSubmission(row, samples, requested, median)
+    waits = said.new_starts(new, points=True) - time
+    requested, median = waits[number:].tolist()
+    return np.sort(waits[:number]), requested, median
 
 
-def _table(
-    log: Workload, moments: list[AtSubmission], n_first: int, rng: np.random.Generator
-) -> list[dict[str, Any]]:
-    """Return the scores of each method on the moments behind the first ones.
-
-    Futures are recalibrated by the forecasts whose jobs had started by each moment.
-    """
-    rows = np.array([moment.row for moment in moments])
-    samples, wait = np.array([moment.samples for moment in moments]), log.wait_time[rows] * 1.0
-    place, began = places(samples, wait, rng), log.submit_time[rows] + wait
-    weight = np.where(np.arange(len(rows)) < n_first, 1, _NEWER)
-    second, samples, wait = moments[n_first:], samples[n_first:], wait[n_first:]
-    fitted = []
-    for moment, own in zip(second, samples, strict=True):
-        known = np.repeat(place, weight * (began < log.submit_time[moment.row]))
-        fitted.append(np.quantile(own, recalibrated(known), method="median_unbiased"))
-    said = {
-        "futures": np.array(fitted),
-        "futures, raw": np.quantile(samples, LEVELS, axis=1, method="median_unbiased").T,
-        "requested": _points([moment.requested for moment in second]),
-        "median": _points([moment.median for moment in second]),
-        "recent": np.array([*_recent(log, [moment.row for moment in second])]),
-    }
-    assert said.keys() == METHODS.keys()
-    return [
-        {"method": method, **scores(quantiles, wait), "moments": len(wait)}
-        for method, quantiles in said.items()
-    ]
+def new_job(log: Workload, row: int) -> Workload:
+    """Return a job at its submission, behind those before it in the same second."""
+    new = log.take(slice(int(log.submit_time.searchsorted(log.submit_time[row])), row + 1))
+    return new.with_columns(run_time=np.full(len(new), -1), wait_time=np.full(len(new), -1))
 
 
-def _points(waits: list[float]) -> Floats:
-    """Return points as quantiles of all levels."""
-    return np.repeat(np.array(waits, np.float64)[:, np.newaxis], len(LEVELS), axis=1)
-
-
-def _recent(log: Workload, rows: list[int]) -> Iterator[Floats]:
+def recent_waits(log: Workload, rows: list[int]) -> Iterator[Floats]:
     """Yield the quantiles of recent waits of jobs like each of some, as known at its submission.
 
     Those that waited at all, and had started: of its class of processors and of requested time, or

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from hpcgym.baselines.schedulers import scheduler_of
-from hpcgym.dates import zone_of
-from hpcgym.errors import HpcgymError, WorkloadError, check_whole, is_number
-from hpcgym.files import header_number
-from hpcgym.forecasting.arrivals import LOOKS_BACK_S, Arrivals, Block, supposed_run_time
+from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
+from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
 from hpcgym.forecasting.futures import Futures
+from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
 from hpcgym.forecasting.state import MachineState
+from hpcgym.forecasting.times import time_by
 from hpcgym.names import CORE
 from hpcgym.simulation.plans import planned_starts
 from hpcgym.simulation.restricted import within_quotas
-from hpcgym.units import DAY_S, HOUR_S, in_seconds, whole_seconds
+from hpcgym.units import HOUR_S, whole_seconds
 from hpcgym.workload.columns import MISSING, Ints
 from hpcgym.workload.extracts import joined, stacked
+from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -40,10 +40,6 @@ BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
 _NEVER = np.inf
 _Amounts = Mapping[str, int] | None
-#: Its groups are hours, minutes and seconds.
-_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]|24(?=:00(?::00)?$)):([0-5]\d)(?::([0-5]\d))?")
-#: Also 25:00, which is no time of day, and no duration either.
-_LIKE_A_TIME_OF_DAY = re.compile(r"[\d:]*:[\d:]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +51,13 @@ class StartForecast:
     job : its number; -1 of one that has not been submitted.
     time : [s] of the log's clock, at which this is known.
     starts : (n_futures,) float64 [s] of the log's clock, rising; inf where it never starts.
-    day_began : [s] of the log's clock at which some day begins.
+    header : of the log: when its second 0 was, and in which time zone.
     """
 
     job: int
     time: int
     starts: Floats
-    day_began: int = 0
+    header: Mapping[str, list[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         called = f"job {self.job}" if self.job >= 0 else "a job like that"
@@ -85,33 +81,18 @@ class StartForecast:
 
         Parameters
         ----------
-        when : a time of day, such as "18:00", which is the next one; how long from now, "6h"; or
-            [s] of the log's clock.
+        when : a time of day, such as "18:00" or "Tue 18:00", which is the next one; a date,
+            "2024-05-03 18:00"; how long from now, "6h"; or [s] of the log's clock.
 
         Raises
         ------
-        HpcgymError : none of these.
+        HpcgymError : none of these; or a date, and the log tells none.
         """
         return float((self.starts <= self.second_of(when)).mean())
 
     def second_of(self, when: str | float) -> int:
         """Return a time as ``by`` takes it, [s] of the log's clock."""
-        if isinstance(when, str) and (clock := _TIME_OF_DAY.fullmatch(when.strip())):
-            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
-            of_day = HOUR_S * hours + 60 * minutes + seconds
-            return self.time + (of_day - (self.time - self.day_began)) % DAY_S
-        if isinstance(when, str) and not _LIKE_A_TIME_OF_DAY.fullmatch(when.strip()):
-            if when.strip().isdecimal():
-                return int(when)
-            seconds = in_seconds(when, "by")
-            if not isinstance(seconds, str):
-                return self.time + int(seconds)
-        elif is_number(when) and math.isfinite(when):
-            return int(when)
-        raise HpcgymError(
-            f"by: a time of day such as '18:00', how long from now, '6h', or seconds of the log's"
-            f" clock, not {when!r}"
-        )
+        return time_by(when, self.time, self.header)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +157,77 @@ class Forecast:
         """
         return self._forecast(int(job), self.starts[:, self._place_of(job)])
 
+    def depends_on(self, job: int) -> pd.DataFrame:
+        """Return on which running jobs the start of a waiting job depends, the most first.
+
+        Columns: job, its number; user; processors; correlation, over futures, of the ranks of its
+        run time and of the start in question; share, the median of its run time over its request.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        """
+        import pandas as pd
+
+        place = self._place_of(job)
+        jobs = self.state.jobs.take(self.state.running)
+        table = pd.DataFrame(
+            {
+                "job": jobs.job_number,
+                "user": jobs.user_id,
+                "processors": jobs.requested_processors,
+                "correlation": self._correlations[:, place],
+                "share": self._usual_shares,
+            }
+        )
+        order = table.correlation.argsort(kind="stable")[::-1]
+        return table.iloc[order].reset_index(drop=True)
+
+    def reasons(self) -> pd.DataFrame:
+        """Return on which running job the start of each waiting job depends most.
+
+        Columns: job, the waiting one's number; on, the running one's, or -1 where the start depends
+        on none more than chance would have it; correlation and share, as of :meth:`depends_on`.
+        """
+        import pandas as pd
+
+        running = self.state.jobs.job_number[self.state.running]
+        waiting = self.state.jobs.job_number[self.targets]
+        if not len(running):
+            none = np.zeros(len(waiting))
+            return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
+        most = self._correlations.argmax(axis=0)
+        correlation = self._correlations.max(axis=0)
+        told = correlation >= least_told(self.futures, len(running))
+        return pd.DataFrame(
+            {
+                "job": waiting,
+                "on": np.where(told, running[most], MISSING),
+                "correlation": correlation,
+                "share": self._usual_shares[most],
+            }
+        )
+
+    def why(self, job: int) -> str:
+        """Return on which running job a waiting one's start depends most, in words; "": on none.
+
+        Raises
+        ------
+        WorkloadError : no such job waits.
+        """
+        return sentence_of(self.reasons().iloc[self._place_of(job)])
+
+    @cached_property
+    def _usual_shares(self) -> Floats:
+        """The median of the run time over the request of each running job, (n_running,)."""
+        requested = np.maximum(self.state.jobs.requested_time[self.state.running], 1)
+        shares: Floats = np.median(self._own_runs[:, self.state.running] / requested, axis=0)
+        return shares
+
+    @cached_property
+    def _correlations(self) -> Floats:
+        return correlations(self._own_runs[:, self.state.running], self.starts)
+
     def _place_of(self, job: int) -> int:
         """Return the place of a job among those that wait."""
         places = np.flatnonzero(self.state.jobs.job_number[self.targets] == job)
@@ -191,7 +243,8 @@ class Forecast:
         processors: int,
         requested: float | str,
         *,
-        user: int | None = None,
+        user: int | str | None = None,
+        partition: int | str | None = None,
         per_unit: _Amounts = None,
     ) -> StartForecast:
         """Return when a job would start that were submitted now.
@@ -199,8 +252,11 @@ class Forecast:
         Parameters
         ----------
         processors : that it asks for.
-        requested : time [s], or a text such as "4h".
-        user : whose, by the log's number of users: their usage, limits and habits count.
+        requested : time [s], or a text such as "4h" or "4:00:00". A number alone is seconds, also
+            as a text: "240" is 4 minutes, where sbatch takes it for 240 minutes.
+        user : whose, by name or by the log's number: their usage, limits and habits count.
+        partition : that it asks for, by name or by the log's number. By default the machine's
+            default partition, or none where the machine has none.
         per_unit : what each of its equal parts asks for, each on one node, such as
             ``{"core": 4, "gpu": 1}``, of a log that tells of these. By default a processor.
 
@@ -208,7 +264,7 @@ class Forecast:
         ------
         HpcgymError, WorkloadError : it cannot be simulated.
         """
-        job = self._new_job(processors, requested, user, per_unit)
+        job = self._new_job(processors, requested, user, partition, per_unit)
         return self._forecast(MISSING, self.new_starts(job))
 
     def shapes(
@@ -217,7 +273,8 @@ class Forecast:
         requested: Sequence[float | str] | None = None,
         *,
         work: str | float | None = None,
-        user: int | None = None,
+        user: int | str | None = None,
+        partition: int | str | None = None,
         per_unit: _Amounts = None,
         levels: Sequence[float] = LEVELS,
     ) -> pd.DataFrame:
@@ -226,10 +283,11 @@ class Forecast:
         Parameters
         ----------
         processors : to ask for.
-        requested : times to ask for [s] or as texts, each with each number of processors.
+        requested : times to ask for, as of :meth:`if_submitted`, each with each number of
+            processors.
         work : processor seconds, or a text such as "512h" for processor hours: each job requests
             this over its processors. Either this or ``requested``.
-        user, per_unit : as of :meth:`if_submitted`.
+        user, partition, per_unit : as of :meth:`if_submitted`.
 
         Returns
         -------
@@ -254,7 +312,7 @@ class Forecast:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
-        jobs = [self._new_job(width, time, user, per_unit) for width, time in pairs]
+        jobs = [self._new_job(width, time, user, partition, per_unit) for width, time in pairs]
         starts = np.column_stack([self.new_starts(job) for job in jobs])
         asked = [(int(job.requested_processors[0]), int(job.requested_time[0])) for job in jobs]
         return self._compared(asked, starts, self._runs(jobs[0])[:, -1], levels)
@@ -406,11 +464,66 @@ class Forecast:
         start, seed = np.concatenate([state.start, none]), [self.seed, _OF_RUNS]
         return self._run_times.sample(both, start, state.time, self.futures, seed)
 
+    @cached_property
+    def _of_jobs(self) -> dict[str, int]:
+        """The partitions that jobs of the log are in, name -> number."""
+        names = names_of(self._came, "partition")
+        numbers = np.unique(self._came.partition[self._came.partition >= 0]).tolist()
+        return {names.get(number, str(number)): number for number in numbers}
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """The partitions that a job may ask for, by name: the log's number, or a new one."""
+        known = self._of_jobs
+        more = [part.name for part in self.state.cluster.partitions if part.name not in known]
+        used = [0, *names_of(self._came, "partition"), *known.values()]
+        return known | dict(zip(more, count(max(used) + 1), strict=False))
+
+    def _partition(self, asked: int | str | None) -> tuple[int, Mapping[str, list[str]]]:
+        """Return the log's number of a partition, and a header that has its name."""
+        header, names = self.state.jobs.header, names_of(self.state.jobs, "partition")
+        known = self.partitions
+        if asked is None:
+            ours = self.state.cluster.partitions
+            # where jobs are in none of the machine's, all may have any nodes
+            if any(part.name in self._of_jobs for part in ours):
+                asked = next((part.name for part in ours if part.default), None)
+        elif str(asked) not in known:
+            by_number = {number: name for name, number in known.items()}
+            if asked not in by_number:
+                raise HpcgymError(unknown("partition", asked, known))
+            asked = by_number[int(asked)]
+        if asked is None:
+            return MISSING, header
+        number = known[str(asked)]
+        if number not in names and str(asked) != str(number):
+            lines = name_lines({**names, number: str(asked)})
+            header = {**header, HEADER_KEYS["partition"]: lines}
+        return number, header
+
+    def _user(self, asked: int | str | None) -> int:
+        """Return the log's number of a user; -1 of nobody known."""
+        if not isinstance(asked, str):
+            return MISSING if asked is None else check_whole("user", asked, 0)
+        numbers = {name: number for number, name in names_of(self.state.jobs, "user_id").items()}
+        if asked not in numbers and asked.isdecimal():
+            return int(asked)
+        if asked not in numbers:
+            hint = f"{did_you_mean(asked, numbers)}" if numbers else "it tells no names of users"
+            raise HpcgymError(f"no job of {self.state.jobs.name} is of a user {asked!r}; {hint}")
+        return numbers[asked]
+
     def _new_job(
-        self, processors: int, requested: float | str, user: int | None, per_unit: _Amounts
+        self,
+        processors: int,
+        requested: float | str,
+        user: int | str | None,
+        partition: int | str | None,
+        per_unit: _Amounts,
     ) -> Workload:
         """Return a job that is submitted now, alone."""
         jobs = self.state.jobs
+        in_partition, header = self._partition(partition)
         width = check_whole("processors", processors, 1, self.state.cluster.processors)
         asked, units, amounts = {CORE: 1, **(per_unit or {})}, None, None
         for name, amount in asked.items():
@@ -429,25 +542,40 @@ class Forecast:
                 "submit_time": [self.state.time],
                 "requested_processors": [width],
                 "requested_time": [whole_seconds("requested", requested, 1)],
-                "user_id": [MISSING if user is None else user],
+                "user_id": [self._user(user)],
+                "partition": [in_partition],
             },
             processors=jobs.processors,
             name=jobs.name,
+            header=header,
             units=units,
             per_unit=amounts,
             first_submit_s=jobs.first_submit_s,
         )
 
-    def new_starts(self, jobs: Workload) -> Floats:
-        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s]."""
-        made = Futures(self.state, self.scheduler, self._come, self._blocks, jobs)
+    def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
+        """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
+
+        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
+        and in which all run for the medians of their distributions.
+        """
+        blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        if points:
+            state = self.state
+            both = stacked([replace(state.jobs, initial=None), jobs])
+            start = np.concatenate([state.start, np.full(len(jobs), -1)])
+            median = self._run_times.medians(both, start, state.time)
+            runs = np.concatenate([runs, [both.requested_time, median]])
+            block = np.concatenate([block, np.full(2, len(blocks))])
+            blocks = [*blocks, NOBODY]
+        come = replace(self._come, header=jobs.header)
+        made = Futures(self.state, self.scheduler, come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(self._runs(jobs), self._block_of, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
-        began = day_began(state.time, state.jobs.header)
-        return StartForecast(job, state.time, np.sort(starts), began)
+        return StartForecast(job, state.time, np.sort(starts), state.jobs.header)
 
 
 #: Streams of draws, beside the seed.
@@ -522,17 +650,6 @@ def _known_past(state: MachineState, past: Any) -> Workload:
     log = past if isinstance(past, Workload) else load_workload(past)
     end = log.submit_time + log.wait_time + log.run_time
     return log.take((log.wait_time >= 0) & (log.run_time >= 1) & (end <= state.time))
-
-
-def day_began(time: int, header: Any) -> int:
-    """Return when the day of a time began, [s] of the log's clock: in its zone, if it tells one."""
-    from datetime import datetime
-
-    zero = header_number(header, "UnixStartTime", least=0)
-    if zero is None:
-        return time - time % DAY_S
-    now = datetime.fromtimestamp(zero + time, zone_of(header)[0])
-    return time - (HOUR_S * now.hour + 60 * now.minute + now.second)
 
 
 def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:

@@ -11,7 +11,7 @@ tuned on the first halves of KTH-SP2 and SDSC-SP2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +73,8 @@ class RunTimes:
         by_user = order[np.argsort(jobs.user_id[order], kind="stable")]
         self._users, first = np.unique(jobs.user_id[by_user], return_index=True)
         self._first = np.append(first, len(by_user))
+        self._known: dict[tuple[int, ...], Distribution] = {}
+        self._known_at = -1
         self._of_users = [
             column[by_user] for column in (end, run, jobs.requested_time, jobs.requested_processors)
         ]
@@ -93,6 +95,17 @@ class RunTimes:
         time : [s] at which it is known; only jobs that had ended by then count.
         elapsed : [s] for how long it has run: it runs at least so long.
         """
+        if time != self._known_at:
+            self._known, self._known_at = {}, time
+        asked = user, requested, processors, elapsed
+        if asked not in self._known:
+            self._known[asked] = self._distribution(*asked, time)
+        return self._known[asked]
+
+    def _distribution(
+        self, user: int, requested: int, processors: int, elapsed: int, time: int
+    ) -> Distribution:
+        """Return what :meth:`of` does, worked out."""
         end, run, request, width = self._of_user(user)
         n = int(end.searchsorted(time, "right"))
         same = np.flatnonzero((request[:n] == requested) & (width[:n] == processors))[-N_SAME:]
@@ -125,6 +138,23 @@ class RunTimes:
         cumulative = weight[order].cumsum()
         return Distribution(whole[order], cumulative / cumulative[-1])
 
+    def medians(self, jobs: Workload, start: Ints, time: int) -> Ints:
+        """Return the medians of the run times of jobs, (n_jobs,) int64 [s].
+
+        Parameters
+        ----------
+        jobs, start, time : as of :meth:`sample`.
+        """
+        return np.array([known.quantile(0.5) for known in self._each(jobs, start, time)], np.int64)
+
+    def _each(self, jobs: Workload, start: Ints, time: int) -> Iterator[Distribution]:
+        """Yield the distribution of each job."""
+        elapsed = np.where(start >= 0, time - start, 0).tolist()
+        columns = jobs.user_id, jobs.requested_time, jobs.requested_processors
+        each = zip(*(column.tolist() for column in columns), elapsed, strict=True)
+        for user, requested, processors, so_long in each:
+            yield self.of(user, requested, processors, time, so_long)
+
     def sample(
         self, jobs: Workload, start: Ints, time: int, number: int, seed: Sequence[int]
     ) -> Ints:
@@ -156,10 +186,7 @@ class RunTimes:
         rank = z.argsort(axis=1).argsort(axis=1)
         level = (rank + drawing[-1].random(rank.shape)) / number
         drawn = np.empty((number, len(asked)), np.int64)
-        for j, key in enumerate(asked):
-            elapsed = time - int(start[j]) if start[j] >= 0 else 0
-            user, requested, processors = key
-            known = self.of(user, requested, processors, time, elapsed)
+        for j, known in enumerate(self._each(jobs, start, time)):
             drawn[:, j] = known.quantile(level[j])
         return drawn
 

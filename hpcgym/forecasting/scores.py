@@ -17,6 +17,20 @@ Floats = NDArray[np.float64]
 
 #: Levels of the quantiles that are scored.
 LEVELS: Floats = np.array([0.025, *np.round(np.arange(0.05, 0.951, 0.05), 2), 0.975])
+#: A job that never starts waits for so long [s].
+_LONGEST_S = 1e9
+
+
+def logs_of(wait: Floats) -> Floats:
+    """Return log(1 + wait / 60 s) of waits [s], the longest of which count as 30 years."""
+    found: Floats = np.log1p(np.clip(wait, 0, _LONGEST_S) / MINUTE_S)
+    return found
+
+
+def waits_of(logs: Floats) -> Floats:
+    """Return the waits [s] of which :func:`logs_of` makes some numbers."""
+    found: Floats = np.expm1(logs) * MINUTE_S
+    return found
 
 
 def crps(quantiles: Floats, wait: Floats) -> Floats:
@@ -27,7 +41,7 @@ def crps(quantiles: Floats, wait: Floats) -> Floats:
     quantiles : (n, n_levels) of waits [s], at :data:`LEVELS`.
     wait : (n,) [s] what came of it.
     """
-    said, was = (np.log1p(np.maximum(times, 0) / MINUTE_S) for times in (quantiles, wait))
+    said, was = logs_of(quantiles), logs_of(wait)
     over = was[:, np.newaxis] - said
     pinball = np.maximum(LEVELS * over, (LEVELS - 1) * over)
     edges = np.concatenate([[0], (LEVELS[1:] + LEVELS[:-1]) / 2, [1]])
@@ -79,11 +93,3 @@ def places(samples: Floats, wait: Floats, rng: np.random.Generator) -> Floats:
     same = (samples == wait[:, np.newaxis]).sum(axis=1)
     found: Floats = (below + rng.random(len(wait)) * (same + 1)) / (samples.shape[1] + 1)
     return found
-
-
-def recalibrated(past: Floats) -> Floats:
-    """Return the levels at which to look for :data:`LEVELS`, by the places in past forecasts.
-
-    Where 90 % of what happened lay below the level 0.8, that is the one for 0.9.
-    """
-    return LEVELS if not len(past) else np.quantile(past, LEVELS)

@@ -97,7 +97,9 @@ def snapshot(
     source : what :func:`hpcgym.simulate` returned: the scheduler's own state, such as its
         reservations and what it has learned, is known then, too. Or a log, as
         :func:`hpcgym.load_workload` takes it, with recorded waits and run times; -1 of jobs that
-        had not started, or ended, when the log was written: so it may be the log of now.
+        had not started, or ended, when the log was written: so it may be the log of now. A file is
+        read with these (``clean="unfinished"``), such as a dump of ``sacct`` in which jobs are
+        RUNNING or PENDING.
     at : the time, [s] of the log's clock, or a text such as ``"84d"`` or ``"2024-03-05T08:00"``.
     cluster, processors : the machine of a log, as :func:`hpcgym.simulate` takes it.
 
@@ -121,7 +123,7 @@ def snapshot(
         if cluster is not None or processors is not None:
             raise HpcgymError("a result knows its machine: give neither cluster nor processors")
         return next(snapshots(source, [time_of(at, source.workload)]))
-    jobs, machine = jobs_and_machine(source, cluster, processors)
+    jobs, machine = jobs_and_machine(source, cluster, processors, clean="unfinished")
     time = time_of(at, jobs)
     _warn_of_unknown(jobs, time)
     return state_of_log(jobs, time, machine)
@@ -143,7 +145,7 @@ def _warn_of_unknown(jobs: Workload, time: int) -> None:
     if dropped and time > last - DAY_S:  # it may be the log of now
         warn_caller(
             f"{counted(dropped, 'job')} of {jobs.name} had no run time and were dropped;"
-            " if they run or wait, load the log with clean='none' (--clean none)",
+            " if they run or wait, load the log with clean='unfinished'",
             WorkloadWarning,
         )
     if time - last > DAY_S:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: Colours that people with any common kind of colour blindness tell apart (Okabe and Ito, 2008).
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY_BLUE, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
-DARK_GREY, LIGHT_GREY = "#555555", "#DDDDDD"
+DARK_GREY, GREY, LIGHT_GREY = "#555555", "#A6A6A6", "#DDDDDD"
 
 #: Numbers stay with the word before them, and units with their number.
 _BEFORE_NUMBERS = re.compile(r"\s+(?=\d|%|(?:d|h|min|s)$)")
@@ -137,9 +137,9 @@ def begun(
     return parts, axes_or_new(axes, width, height), "" if axes else subtitle(parts)
 
 
-def figure_of(axes: Axes) -> Figure:
-    """Return the whole figure that axes are part of."""
-    figure = axes.get_figure(root=True)
+def figure_of(drawn: Axes | Figure) -> Figure:
+    """Return the whole figure that axes are part of, or the figure itself."""
+    figure = drawn.get_figure(root=True)
     assert figure is not None
     return figure
 
@@ -439,6 +439,18 @@ class TimeAxis:
     origin: float
     unit_s: int
     label: str
+
+    @property
+    def midnight(self) -> float:
+        """A time [s] at which a day begins: on Monday at midnight in the zone, or at the origin."""
+        if self.zone is None:
+            return self.origin
+        began = datetime.fromtimestamp(self.first - self.origin, self.zone)
+        return (
+            self.first
+            - began.weekday() * DAY_S
+            - (began - began.replace(hour=0, minute=0, second=0, microsecond=0)).total_seconds()
+        )
 
     def place(self, seconds: NDArray[Any] | float) -> Any:
         """Return where times lie on the axis."""

@@ -85,8 +85,8 @@ def save_figures(
 
     Returns
     -------
-    The files: figures in the order above, then ``table-1.tex``, the metrics, and ``table-2.tex``,
-    who pays; of one schedule, ``table.tex``.
+    The files: figures in the order above, then ``table-1.tex``, the metrics, ``table-2.tex``, who
+    pays, and ``table-3.tex``, who loses most; of one schedule, ``table.tex``.
 
     Raises
     ------

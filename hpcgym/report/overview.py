@@ -14,7 +14,14 @@ from hpcgym.baselines.labels import describe
 from hpcgym.report import canvas, distribution, tables
 from hpcgym.report.cells import two_lines
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
-from hpcgym.report.timeline import CURVES, curve_on, draw_power
+from hpcgym.report.timeline import (
+    CURVES,
+    MOST_LINES,
+    ROW_INCHES,
+    curve_on,
+    draw_power,
+    rows_beside_first,
+)
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -122,6 +129,18 @@ class PictureRow(NamedTuple):
     late: bool = False
 
 
+def draw_over_time(results: tables.Results) -> Figure:
+    """Return a picture of utilization and queue; of more than two schedules each beside the first.
+
+    Parameters
+    ----------
+    results : a result, a sequence of them, or scheduler name -> result.
+    """
+    canvas.require_matplotlib()
+    parts = tables.drawable(results)
+    return _picture(_labelled_once(_curves(parts, canvas.time_axis(parts), legend=True)))
+
+
 def draw_overview(
     results: tables.Results, begin: float | None = None, end: float | None = None
 ) -> Figure:
@@ -129,10 +148,16 @@ def draw_overview(
     canvas.require_matplotlib()
     parts = tables.drawable(results)
     rows = (_rows_of_one if len(parts) == 1 else _rows_of_several)(parts, (begin, end))
-    figure = canvas.new_figure(_WIDTH_INCHES, sum(row.inches for row in rows) + 0.5)
+    figure = _picture(rows)
     width = int(_WIDTH_INCHES * _LETTERS_PER_INCH)
     lines = [part for line in _heading(parts).split("\n") for part in textwrap.wrap(line, width)]
     figure.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
+    return figure
+
+
+def _picture(rows: list[PictureRow]) -> Figure:
+    """Return a figure of rows, one below the other."""
+    figure = canvas.new_figure(_WIDTH_INCHES, sum(row.inches for row in rows) + 0.5)
     heights = [row.inches for row in rows]
     grid = figure.add_gridspec(len(rows), 2, height_ratios=heights, width_ratios=(5, 4))
     places = []
@@ -210,30 +235,49 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
         )  # fmt: skip
         rows.append(PictureRow(min(gantt_inches(result, least), most), draw, late=True))
 
-    def curve(axes: Axes, name: str) -> None:
-        curve_on(axes, name, parts, time, legend=alone)
-        if apart:
-            ends = time.place(shown.first), time.place(shown.last)
-            axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
+    def shaded(draw: Callable[..., Any], *given: Axes) -> None:
+        draw(*given)
+        for axes in given:
+            axes.axvspan(
+                time.place(shown.first), time.place(shown.last), color=canvas.LIGHT_GREY, zorder=0
+            )
 
-    rows += [PictureRow(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
+    curves = _curves(parts, time, legend=alone)
+    rows += [row._replace(draw=partial(shaded, row.draw)) for row in curves] if apart else curves
     if alone and all(
         result.keeps_books and result.idle_seconds is None for result in parts.values()
     ):
         rows.append(PictureRow(_TIMELINE_INCHES, partial(draw_power, parts)))
-    lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
+    return _labelled_once(rows, len(gantts) if apart else 0)
+
+
+def _curves(
+    parts: Mapping[str, Result], time: canvas.TimeAxis, *, legend: bool
+) -> list[PictureRow]:
+    """Return utilization and queue of all schedules, or of more than two each beside the first."""
+    if len(parts) > MOST_LINES:
+        beside = rows_beside_first(parts, time, _WIDTH_INCHES / 2)
+        return [PictureRow(ROW_INCHES, draw, 2) for draw in beside]
+    draws = (partial(curve_on, name=name, parts=parts, time=time, legend=legend) for name in CURVES)
+    return [PictureRow(_TIMELINE_INCHES, draw) for draw in draws]
+
+
+def _labelled_once(rows: list[PictureRow], apart: int = 0) -> list[PictureRow]:
+    """Return rows over time of which the lowest is labelled, and that of those ``apart`` above."""
+    lowest = {len(rows) - 1, apart - 1}
     return [
         row if place in lowest else row._replace(draw=partial(_without_time, row.draw))
         for place, row in enumerate(rows)
     ]
 
 
-def _without_time(draw: Draw, axes: Axes) -> None:
-    """Draw, and leave out what the axis of time says: that of a lower picture is the same."""
-    draw(axes)
-    axes.set_xlabel("")
-    axes.tick_params(labelbottom=False)
-    axes.xaxis.offsetText.set_visible(False)
+def _without_time(draw: Callable[..., Any], *given: Axes) -> None:
+    """Draw, and leave out what the axes of time say: that of a lower picture is the same."""
+    draw(*given)
+    for axes in given:
+        axes.set_xlabel("")
+        axes.tick_params(labelbottom=False)
+        axes.xaxis.offsetText.set_visible(False)
 
 
 def _heading(parts: Mapping[str, Result]) -> str:
@@ -241,7 +285,8 @@ def _heading(parts: Mapping[str, Result]) -> str:
     heading = tables.subtitle(parts)
     rules = describe(next(iter(parts.values())).scheduler)
     alone = [rules] if len(parts) == 1 and rules not in heading else []
-    return "\n".join(filter(None, [heading, *alone, tables.limits_of(parts)]))
+    beside = f"over time, grey: {next(iter(parts))}" if len(parts) > MOST_LINES else ""
+    return "\n".join(filter(None, [heading, *alone, tables.limits_of(parts), beside]))
 
 
 def wrapped(rows: Rows) -> Rows:

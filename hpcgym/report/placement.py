@@ -33,26 +33,23 @@ class Envelope(NamedTuple):
     high: Floats
 
 
-def envelope(times: NDArray[Any], values: NDArray[Any], n_bins: int) -> Envelope:
-    """Sum up a step function in ``n_bins`` bins, so that no peak is lost however short it was.
+def envelope(times: NDArray[Any], values: NDArray[Any], edges: Floats) -> Envelope:
+    """Sum up a step function in bins, so that no peak is lost however short it was.
 
     Parameters
     ----------
     times : (n_times,) seconds, increasing, the first and the last being those of the picture.
     values : (n_times,); the function has ``values[i]`` from ``times[i]`` on. A value that holds
         for no time at all is counted by none of the three.
-    n_bins : at least 1.
+    edges : (n_bins + 1,) seconds, increasing, from the first of the times to the last.
     """
     length = np.diff(times)
     held = length > 0
     starts: Floats = np.append(times[:-1][held], times[-1]).astype(np.float64)
     levels: Floats = values[:-1][held].astype(np.float64)
     if not levels.size:  # nothing lasts
-        nothing = np.zeros(n_bins)
-        return Envelope(
-            np.linspace(starts[0], starts[0] + 1, n_bins + 1), nothing, nothing, nothing
-        )
-    edges = np.linspace(starts[0], starts[-1], n_bins + 1)
+        nothing = np.zeros(len(edges) - 1)
+        return Envelope(edges, nothing, nothing, nothing)
     integral = np.concatenate(([0.0], np.cumsum(levels * np.diff(starts))))
     mean = np.diff(np.interp(edges, starts, integral)) / np.diff(edges)
     # A bin's values are those that begin in it and the one that it begins with.

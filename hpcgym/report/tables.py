@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -450,7 +451,7 @@ def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str
 def tables_of(
     results: Results, names: Sequence[str] | None = None, beside: Beside | None = None
 ) -> list[Table]:
-    """Return what people see of schedules: their metrics, and who pays where they are several.
+    """Return what people see of schedules: their metrics; of several also who pays, who loses most.
 
     Parameters
     ----------
@@ -459,8 +460,8 @@ def tables_of(
     names, beside : metrics, as of :func:`comparison`.
     """
     parts = named(results)
-    paid = who_pays(parts)
-    return [metrics_of(with_past(parts), names, beside), *([] if paid is None else [paid])]
+    of_users = [table for table in (who_pays(parts), who_lose_most(parts)) if table is not None]
+    return [metrics_of(with_past(parts), names, beside), *of_users]
 
 
 def metrics_of(
@@ -594,8 +595,8 @@ def _unit_of(metric: Metric, value: float) -> str:
 def who_pays(parts: Mapping[str, Result]) -> Table | None:
     """Return :func:`hpcgym.schedule.gains.who_pays` as a table.
 
-    Rows are the number of jobs of each class, then each schedule; below it stands what classes are,
-    and the users who lose most. Cells have the mean bounded slowdown of a class of jobs, and behind
+    Rows are the number of jobs of each class, then each schedule; below it stands what classes are.
+    Cells have the mean bounded slowdown of a class of jobs, and behind
     the first schedule its ratio to that one. A user gains if the mean over the own jobs is lower
     than in the first schedule.
 
@@ -631,14 +632,37 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
         ]
         if first.users > 1:
             cells += [f"{gains_of.gain:,}", f"{gains_of.lose:,}", f"{gains_of.median_ratio:,.2f}"]
-            lost = "; ".join(
-                f"{of.user}, {of.ratio:,.2f} times ({counted(of.jobs, 'job')})"
-                for of in gains_of.lose_most
-            )
-            below += [f"{other}: users who lose most: {lost}"] if lost else []
         rows.append([other, *cells])
     title = f"Who pays: mean bounded slowdown, and in brackets the ratio to {name}'s"
     return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
+
+
+def who_lose_most(parts: Mapping[str, Result]) -> Table | None:
+    """Return the users who lose most under each schedule, five at most, beside the first.
+
+    Cells have a user, how many times as large their mean bounded slowdown is, and their jobs. A
+    column is a schedule; those of other jobs than the first, and those under which nobody loses,
+    are left out.
+
+    Parameters
+    ----------
+    parts : name -> schedule.
+
+    Returns
+    -------
+    None where nobody loses, or all jobs are of one user.
+    """
+    (name, first), *others = gains.who_pays(parts).items()
+    losers = {other: paid.lose_most for other, paid in others if paid.lose_most}
+    if first.users < 2 or not losers:
+        return None
+    cells = [
+        [f"{of.user}: {of.ratio:,.2f} ({counted(of.jobs, 'job')})" for of in lost]
+        for lost in losers.values()
+    ]
+    rows = [[str(place), *row] for place, row in enumerate(zip_longest(*cells, fillvalue=""), 1)]
+    title = f"Users who lose most: the ratio of their mean bounded slowdown to {name}'s"
+    return Table(["", *losers], rows, 1 + len(losers), title)
 
 
 def write_csvs(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hpcgym.report import canvas
 from hpcgym.report.placement import envelope
 from hpcgym.report.tables import Results, drawable
 from hpcgym.schedule.metrics import processors_in_use, queue_length
+from hpcgym.units import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.words import shown
 
 if TYPE_CHECKING:
@@ -31,13 +34,19 @@ UNEQUAL = 20
 #: Most bins of such a line, and how many an inch has: some pixels each, or least and greatest would
 #: be all that is seen.
 BINS, BINS_AN_INCH = 300, 30
+#: What a bin may be, as people count time: seconds, and what it is called.
+BIN_LENGTHS = (
+    (1, "seconds"), (10, "10 seconds"), (MINUTE_S, "minutes"), (10 * MINUTE_S, "10 minutes"),
+    (HOUR_S, "hours"), (3 * HOUR_S, "3 hours"), (6 * HOUR_S, "6 hours"), (12 * HOUR_S, "half days"),
+    (DAY_S, "days"), (2 * DAY_S, "2 days"), (7 * DAY_S, "weeks"), (28 * DAY_S, "4 weeks"),
+)  # fmt: skip
 
 
 def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
     """Draw the share of processors in use over time, one line a scheduler.
 
-    Lines of many steps are drawn as means of equal bins of time, whose length the axis tells. If
-    there is only one, a band goes from the least to the greatest value of each bin.
+    Lines of many steps are drawn as means of hours, days or the like, as the axis tells. If there
+    is only one, a band goes from the least to the greatest value of each bin.
 
     Parameters
     ----------
@@ -141,36 +150,41 @@ def _draw(
     steps = {name: _over(*line, time) for name, line in lines.items()}
     if binned is None:
         binned = any(times.size > MOST_STEPS for times, _ in steps.values())
-    number = bins_of(axes)
+    edges, means = bins_of(canvas.figure_of(axes).get_figwidth(), time)
     for place, (name, (times, values)) in enumerate(steps.items()):
         style: dict[str, Any] = {**canvas.line_style(place), "linewidth": 1.1}
         if not binned:
             axes.step(time.place(times), values, where="post", label=name, **style)
             continue
-        bins = envelope(times, values, number)
-        edges = time.place(bins.edges)
-        axes.plot((edges[1:] + edges[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
+        bins, places = envelope(times, values, edges), time.place(edges)
+        axes.plot((places[1:] + places[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
         if len(lines) == 1:  # the bands of several would hide each other
             axes.stairs(
-                bins.high, edges, baseline=bins.low, fill=True, color=canvas.SKY_BLUE, alpha=0.4,
+                bins.high, places, baseline=bins.low, fill=True, color=canvas.SKY_BLUE, alpha=0.4,
                 linewidth=0, label="least to greatest",
             )  # fmt: skip
     if binned:
-        axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
+        axes.set_ylabel(f"{axes.get_ylabel()},\n{means}")
     time.apply(axes)
     canvas.plain(axes)
 
 
-def bins_of(axes: Axes) -> int:
-    """Return how many bins a picture has room for."""
-    return min(BINS, int(BINS_AN_INCH * canvas.figure_of(axes).get_figwidth()))
+def bins_of(inches: float, time: canvas.TimeAxis) -> tuple[NDArray[np.float64], str]:
+    """Return bins for which a picture so wide has room, as days or hours of the axis are.
 
-
-def means_of_bins(span: float, number: int) -> str:
-    """Return what a line of so many bins over a time [s] shows, such as "means of 27 hours"."""
-    length = span / number
-    unit_s, unit = canvas.unit_of(length)
-    return f"means of {length / unit_s:.3g} {unit}"
+    Returns
+    -------
+    edges : (n_bins + 1,) [s], from the first time of the axis to the last.
+    means : what a line of their means shows, such as "means of days".
+    """
+    most = min(BINS, int(BINS_AN_INCH * inches))
+    span, longest = time.last - time.first, BIN_LENGTHS[-1]
+    length, name = next((b for b in BIN_LENGTHS if span <= most * b[0]), longest)
+    begin = time.midnight + np.floor((time.first - time.midnight) / length + 1) * length
+    within = np.arange(begin, time.last, length, dtype=np.float64)
+    return np.concatenate(
+        ([time.first], within, [max(time.last, time.first + 1)])
+    ), f"means of {name}"
 
 
 def _over(times: NDArray[Any], values: NDArray[Any], time: canvas.TimeAxis) -> Line:
@@ -178,6 +192,57 @@ def _over(times: NDArray[Any], values: NDArray[Any], time: canvas.TimeAxis) -> L
     before, after = (int(late.sum()) for late in (times[:1] > time.first, times[-1:] < time.last))
     moments = np.concatenate(([time.first] * before, times, [time.last] * after))
     return moments, np.pad(values, (before, after))
+
+
+# --- Many schedules over time, each beside the first ----------------------------------------------
+
+#: Of more schedules than this, lines in one picture would hide each other.
+MOST_LINES = 2
+#: How high a row is [inches].
+ROW_INCHES = 1.2
+
+
+def rows_beside_first(
+    parts: Parts, time: canvas.TimeAxis, inches: float
+) -> list[Callable[[Axes, Axes], None]]:
+    """Return what draws each schedule but the first: its utilization, and its queue, on two axes.
+
+    The first schedule is grey in each, which a caption should say. All are means of the same bins
+    of time, and all queues have one scale. ``inches`` : how wide the axes are.
+    """
+    edges, means = bins_of(inches, time)
+    places = time.place((edges[1:] + edges[:-1]) / 2)
+    lines = {
+        curve: {
+            name: envelope(*_over(*_line(curve, result)[1], time), edges).mean
+            for name, result in parts.items()
+        }
+        for curve in CURVES
+    }
+    longest = max(1.0, *(queue.max(initial=0) for queue in lines["queue"].values()))
+    logarithmic = unequal_queues(parts)
+    first, *others = parts
+    short = canvas.shortened(parts, inches)
+
+    def draw(axes: Axes, curve: str, name: str) -> None:
+        heading, label = CURVES[curve]
+        axes.plot(places, lines[curve][first], color=canvas.GREY, linewidth=1)
+        axes.plot(places, lines[curve][name], color=canvas.BLUE, linewidth=1)
+        text, _ = _line(curve, parts[name])
+        axes.set_title(f"{short[name]}, {heading.lower()}: {text}", loc="left", fontsize=9)
+        axes.set_ylabel(f"{label.replace(' (', chr(10) + '(')},\n{means}")
+        if curve == "queue" and logarithmic:
+            axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(0, longest if curve == "queue" else 105)
+        time.apply(axes)
+        canvas.plain(axes)
+        axes.yaxis.label.set_fontsize(7)
+
+    def row(used: Axes, queued: Axes, name: str) -> None:
+        draw(used, "utilization", name)
+        draw(queued, "queue", name)
+
+    return [partial(row, name=name) for name in others]
 
 
 # --- A picture of the power that a machine draws over time ----------------------------------------
@@ -229,14 +294,14 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     edges: NDArray[Any] = times
     label = f"power ({unit})"
     if times.size > MOST_STEPS:
-        number = bins_of(axes)
-        bins = envelope(times, np.append(total, total[-1:]) / scale, number)
-        levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
+        inches = canvas.figure_of(axes).get_figwidth()
+        edges, means = bins_of(inches, replace(time, first=times[0].item(), last=times[-1].item()))
+        bins = envelope(times, np.append(total, total[-1:]) / scale, edges)
+        levels = {name: envelope(times, each, edges).mean for name, each in levels.items()}
         levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
         line: dict[str, Any] = {"color": canvas.BLACK, "linewidth": 0.7, "zorder": 3}
         axes.stairs(bins.high, time.place(bins.edges), label="greatest", **line)
-        edges = bins.edges
-        label += f",\n{means_of_bins(times[-1] - times[0], number)}"
+        label += f",\n{means}"
     below: NDArray[Any] = np.zeros(edges.size)
     for name, watts in levels.items():
         look: dict[str, Any] = {"color": colours[name], "label": _text(name), "linewidth": 0}

@@ -24,6 +24,7 @@ PLACES = {
     "environments": "environments",
     "job selection": "environments that ask for one job after the other",
     "environments by rule": "environments in which a rule orders the queue",
+    "submissions": "jobs whose shapes an agent says",
     "environments on nodes": "environments on nodes",
     "environments under limits": "environments under limits",
     "batches": "a batch",
@@ -120,6 +121,9 @@ NOT_BUILT = {
     "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
     "maintenance, preemption | environments by rule": (
         "there jobs start around one reservation at most, no window is seen, and no job is stopped"
+    ),
+    "learned, anew, usage, quota, submitted, minutes, dependencies | submissions": (
+        "what a job asks for is told when it is submitted, and these look at all jobs beforehand"
     ),
     # passes for each event
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",

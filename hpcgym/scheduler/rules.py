@@ -416,7 +416,9 @@ class Scheduler:
         places = ("nodes", "shared nodes") if self.reserve.shares else ()
         check(words=self.at_passes | dict.fromkeys(places, self.said("backfill")))
         settle(self, "quota", read_quotas(self.quota))
-        settle(self, "maintenance", restrictions.read_windows(self.maintenance))
+        has_windows = self.maintenance not in (None, ())
+        windows = restrictions.read_windows(self.maintenance) if has_windows else ()
+        settle(self, "maintenance", windows)
         settle(self, "preemption", read_preemption(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:

@@ -68,8 +68,9 @@ def spend(steps: int) -> None:
     ------
     SpentError : more than are left.
     """
-    for allowance in _open if not getattr(_here, "free", False) else ():
-        allowance.spend(steps)
+    if _open and not getattr(_here, "free", False):
+        for allowance in _open:
+            allowance.spend(steps)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def planned_starts(workload: Workload, scheduler: Scheduler, cluster: Cluster) -
             f"plan: the passes of {scheduler} plan the starts of few jobs or none; those of"
             " backfill='slurm' and of 'conservative' without restrictions plan all"
         )
-    of_waiting = told["planned" if "planned" in told else "reserved"]
-    planned: NDArray[np.int64] = np.where(started < 0, of_waiting, started)
+    of_waiting = told["planned"] if "planned" in told else told["reserved"]
+    planned = np.where(started < 0, of_waiting, started)
     planned[begins.running] = -1
     return planned

@@ -14,7 +14,7 @@ import numpy as np
 from hpcgym.baselines.labels import check_label, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.report.tables import ABOVE, COMPARED, of_scarce_resources, remarks, tables_of, with_past
-from hpcgym.schedule.gains import same_jobs
+from hpcgym.schedule.gains import same_jobs, who_pays
 from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.schedule.result import Result
@@ -202,17 +202,27 @@ class Comparison(Mapping[str, Result]):
         return {name: self.columns(name) for name in self.results}
 
     @cached_property
-    def lines(self) -> list[str]:
-        """What is said below its table: intervals in per cent, and remarks on the schedules."""
+    def findings(self) -> list[str]:
+        """What came out, a line for each schedule behind the first.
+
+        By how many per cent its slowdown differs, with the 95 % interval, and how many users lose.
+        """
         first = next(iter(self.results))
-        lines = []
+        paid, lines = who_pays(self.results), []
         for name, share in self._with_first(_share_above).items():
             if name in self._same:
                 change, low, high = (100 * end for end in share)
                 weeks = _of_weeks(self.results[name], self.results[first]).shape[1]
-                said = against(first, change, low, high, short_of_weeks(weeks))
-                lines.append(f"{name}: slowdown {said}")
-        return [*lines, *remarks(self.results)]
+                slowdown = against(first, change, low, high, short_of_weeks(weeks))
+                users = paid[name].users if name in paid else 0
+                losers = f"; {paid[name].lose:,} of {users:,} users lose" if users > 1 else ""
+                lines.append(f"{name}: slowdown {slowdown}{losers}")
+        return lines
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """What the numbers do not say by themselves, such as jobs that were cut."""
+        return remarks(self.results)
 
     def by(self, group: str, *metrics: str) -> pd.DataFrame:
         """Return :meth:`hpcgym.Result.by` of each schedule, below each other: who pays, who gains.
@@ -274,11 +284,14 @@ class Comparison(Mapping[str, Result]):
         return axes
 
     def __repr__(self) -> str:
-        return "\n".join([self.table.map(shown).to_string(), *self.lines])
+        return "\n".join([*self.findings, "", self.table.map(shown).to_string(), *self.remarks])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(line)}</p>" for line in self.lines)
-        return self.table.map(shown).to_html() + said
+        above, below = (
+            "".join(f"<p>{escape(line)}</p>" for line in lines)
+            for lines in (self.findings, self.remarks)
+        )
+        return above + self.table.map(shown).to_html() + below
 
 
 def compare(

@@ -3,7 +3,8 @@
 A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
 is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
 policies by Legrand, Trystram and Zrigui; ``default`` extends ``glesser`` to logs without requested
-times, and to logs with partial executions.
+times, and to logs with partial executions; ``unfinished`` is ``default``, and jobs stay that had
+not started or ended when the log was written: for forecasts, not to be simulated.
 """
 
 from __future__ import annotations
@@ -144,6 +145,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
 
 _PARTS = "drop-partial-executions"  # it depends on what the filters after it keep
 _REQUEST = "request-from-run-time"
+_DID_NOT_RUN = "drop-did-not-run"
 _CUT = "run_time cut at requested_time"
 #: What is counted where a run time is cut.
 CUT = f"repaired: {_CUT}"
@@ -198,6 +200,11 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
 def fills_times(recipe: str | Sequence[str]) -> bool:
     """Return whether a recipe fills in unknown requested times."""
     return _REQUEST in filter_names(recipe)
+
+
+def keeps_unfinished(recipe: str | Sequence[str]) -> bool:
+    """Return whether a recipe knows jobs that have not started or ended, as of a log of now."""
+    return _DID_NOT_RUN in filter_names(recipe)
 
 
 def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
@@ -294,6 +301,11 @@ def cap_run_time(workload: Workload) -> Workload:
 _DROPPED: dict[str, tuple[str, Callable[[Workload], NDArray[np.bool_]]]] = {
     "drop-negative-submit-time": ("submitted before time 0", lambda jobs: jobs.submit_time < 0),
     "drop-no-run-time": ("no run time", lambda jobs: jobs.run_time <= 0),
+    # of jobs that have not ended, run time and status are unknown
+    _DID_NOT_RUN: (
+        "did not run",
+        lambda jobs: (jobs.run_time <= 0) & ((jobs.run_time == 0) | (jobs.status != MISSING)),
+    ),
     "drop-no-requested-time": ("no requested time", lambda jobs: jobs.requested_time <= 0),
     "drop-no-processors": ("no processors", lambda jobs: jobs.requested_processors <= 0),
     "drop-larger-than-machine": (
@@ -320,7 +332,7 @@ FILTERS = {
     **{name: f"Drop jobs: {reason}." for name, (reason, _) in _DROPPED.items()},
 }
 
-_VALID = (
+_VALID: tuple[str, ...] = (
     "fill-processors",
     "drop-negative-submit-time",
     "drop-no-run-time",
@@ -333,6 +345,11 @@ _VALID = (
 RECIPES: dict[str, tuple[str, ...]] = {
     "none": (),
     "default": (_PARTS, _REQUEST, *_VALID, "cap-run-time"),
+    "unfinished": (
+        *(_PARTS, _REQUEST),
+        *(_DID_NOT_RUN if name == "drop-no-run-time" else name for name in _VALID),
+        "cap-run-time",
+    ),
     "glesser": (*_VALID, "cap-run-time"),
     "legrand": (*_VALID, "drop-overrun"),
 }

@@ -123,11 +123,12 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
     """Index a column, keeping zero-stride columns without memory."""
-    if values.size and values.strides == (0,) and not isinstance(rows, slice):
+    if values.strides == (0,) and values.size and not isinstance(rows, slice):
         rows = np.asarray(rows)
-        if rows.dtype == bool:
-            return values[: np.count_nonzero(rows)]
-        return np.broadcast_to(values[0], rows.size)
+        number = np.count_nonzero(rows) if rows.dtype == bool else rows.size
+        if number <= values.size:
+            return values[:number]
+        return np.broadcast_to(values[0], number)
     taken = values[rows]
     taken.flags.writeable = False
     return taken

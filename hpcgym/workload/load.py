@@ -29,7 +29,11 @@ from hpcgym.names import CONSTRAINT
 from hpcgym.own_code import Extension, find, has_name, others, sources
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
-from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
+from hpcgym.workload.cleaning import (
+    fills_times,
+    keeps_unfinished,
+    warn_of_ignored,
+)
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.constraints import machine_for, with_constraints_counted
 from hpcgym.workload.generators import GENERATORS
@@ -213,6 +217,7 @@ def jobs_and_machine(
     cluster: Any,
     processors: int | None,
     scheduler: Any = None,
+    clean: str = "default",
 ) -> tuple[Workload, Cluster]:
     """Return jobs and the machine that they are for, each read once.
 
@@ -222,6 +227,7 @@ def jobs_and_machine(
     cluster, processors : the machine, as a cluster or by its size; without both it is a pool of the
         workload's processors.
     scheduler : what is said of it: a slurm.conf that is both is told of once.
+    clean : cleaning recipe of jobs that are read.
 
     Raises
     ------
@@ -235,7 +241,7 @@ def jobs_and_machine(
         cluster = find_cluster(cluster, rules_too=is_both)
     workload = source
     if not isinstance(workload, Workload):
-        workload = load_workload(workload, cluster=cluster, processors=processors)
+        workload = load_workload(workload, clean, cluster=cluster, processors=processors)
     if cluster is None:
         cluster = _pool(workload.processors) if processors is None else Cluster(processors)
     return workload, machine_for(workload, cluster) if cluster.groups else cluster
@@ -265,7 +271,8 @@ def load_with_raw(
 
     ``follows`` : schedules follow dependencies of jobs, and there is no warning about them.
     """
-    filter_names(clean)  # a wrong recipe is refused before a large file is read
+    # a wrong recipe is refused before a large file is read
+    how = replace(how, unfinished=keeps_unfinished(clean))
     machine: Cluster | None = None
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:

@@ -300,6 +300,8 @@ class Workload:
         ``cleaning`` counts are added to those the workload already has; ``changes`` replace other
         attributes (``name``, ``processors``, ``header``). A slice shares the memory of its columns.
         """
+        if isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
+            rows = np.flatnonzero(rows)
         taken = {c: rows_of(values, rows) for c, values in self.columns.items()}
         part = replace(
             self,

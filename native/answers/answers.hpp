@@ -99,7 +99,7 @@ class Answers {
     if (s.head >= 0 && rows_.has(s.head)) guess = rows_.of(s.head);
     while (true) {
       const std::vector<std::size_t>& rows =
-          contenders_.take(s.queue.listed.highest(s.progress), guess);
+          contenders_.take(s.queue.listed.drop_to_highest(s.progress), guess);
       if (rows.empty()) return;
       scored_.clear(), waiting_.clear();
       for (const std::size_t row : rows) {

@@ -11,6 +11,12 @@
 
 namespace hpc {
 
+// Where the jobs of a simulation are known.
+struct InTable {
+  i64 first;           // the row of its first job in the table of all
+  const i64* learned;  // [s] by job, the run times that policies see, if these are learned, else nullptr
+};
+
 class Expressed {
   std::vector<Expression> told_;  // for the jobs of a simulation
   std::vector<Program> programs_;
@@ -34,13 +40,12 @@ class Expressed {
   Expressed(const Expressed&) = delete;
 
   std::size_t size() const { return told_.size(); }
-  // Set the jobs of a simulation; the row of its first job is `first`. `learned`: [s] by job, the run
-  // times that policies see, if learned, else nullptr.
+  // Set the jobs of a simulation.
   template <class S>
-  void look(S& s, std::span<const i64> jobs, i64 first, const i64* learned) {
-    move(first);
+  void look(S& s, std::span<const i64> jobs, const InTable& at) {
+    move(at.first);
     jobs_.assign(jobs.begin(), jobs.end());
-    list(s, learned);
+    list(s, at);
     if (sees_state_) {
       state_.read_pass(s, {}, told_.front().clock);
       state_.read_jobs(s, rows_.jobs(), waiting_);
@@ -50,17 +55,24 @@ class Expressed {
   // Set one job, for expressions that look at nothing but the job and its user, of whom so many jobs
   // run and wait.
   template <class S>
-  void look_at(const S& s, i64 j, i64 first, i64 running, i64 waiting, const i64* learned) {
-    move(first);
+  void look_at(const S& s, i64 j, i64 running, i64 waiting, const InTable& at) {
+    move(at.first);
     jobs_.assign(1, j);
-    list(s, learned);
+    list(s, at);
     if (sees_state_) state_.read_user(s, jobs_, running, waiting);
     for (Program& each : programs_) each.begin_pass(state_, {});
   }
+  // Set a user alone, that of a job, for expressions that look at nothing else.
+  template <class S>
+  void look_at_user(const S& s, i64 j, i64 running, i64 waiting) {
+    jobs_.assign(1, j);
+    state_.read_user(s, jobs_, running, waiting);
+  }
+  double value_of_user(std::size_t k) { return *programs_[k].scores({.jobs = jobs_, .now = &state_}); }
   // The values of an expression; -inf: NaN. Valid until the next call.
-  const double* values(std::size_t k, const i64* learned) {
+  const double* values(std::size_t k, const InTable& at) {
     const double* by_row = programs_[k].scores(
-        {.jobs = rows_.jobs(), .waiting = &waiting_, .times = times(k, learned), .now = &state_});
+        {.jobs = rows_.jobs(), .waiting = &waiting_, .times = times(k, at), .now = &state_});
     values_.clear();
     for (const i64 j : jobs_) values_.push_back(by_row[rows_.of(j)]);
     return values_.data();
@@ -74,7 +86,7 @@ class Expressed {
   }
 
  private:
-  const i64* times(std::size_t k, const i64* learned) const { return learned ? learned : told_[k].times; }
+  const i64* times(std::size_t k, const InTable& at) const { return at.learned ? at.learned : told_[k].times; }
   void move(i64 first) {
     const i64 by = first - std::exchange(first_, first);
     if (by == 0) return;
@@ -82,11 +94,11 @@ class Expressed {
     rows_.clear();
   }
   template <class S>
-  void list(const S& s, const i64* learned) {
+  void list(const S& s, const InTable& at) {
     rows_.begin(true);
-    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, learned ? learned[j] : 0);
+    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, at.learned ? at.learned[j] : 0);
     rows_.end();
-    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, learned));
+    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, at));
     rows_.waits(s.time, s.model.ticks, waiting_);
   }
 };

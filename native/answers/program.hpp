@@ -31,7 +31,7 @@ class Program {
         return "numbers: there is no such feature";
       if ((code == column || code == in_use) && !is_below(told.columns.size()))
         return "numbers: there is no such column";
-      if (code == state && !is_below(State::n_names)) return "numbers: there is no such state";
+      if (code == state && !is_below(State::n_values)) return "numbers: there is no such state";
       if (code == weight && !is_below(told.codes.size())) return "numbers: there is no such weight";
       const std::size_t taken = n_taken(code);
       if (depth < taken) return "codes: an operation takes more values than there are";
@@ -45,7 +45,7 @@ class Program {
   static void each_state(const Expression& told, F f) {
     for (std::size_t k = 0; k < told.codes.size(); ++k)
       if (told.codes[k] == state) f(static_cast<std::size_t>(told.numbers[k]));
-      else if (told.codes[k] == in_use) f(std::size_t{State::running});
+      else if (told.codes[k] == in_use) f(State::running);
   }
   // The number of weights in an expression.
   static std::size_t n_weights(const Expression& told) {

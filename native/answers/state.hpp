@@ -14,10 +14,11 @@ class State {
   enum Name : std::size_t {
     free, free_1h, queued, hour, weekday,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
+    running,  // the jobs, not a value: expressions add up what these ask for, and do not name it
     n_names,
-    running = n_names,  // the jobs, not their number: expressions add up what they ask for
+    n_values = running,
   };
-  static bool is_of_users(std::size_t name) { return name >= user_running && name < n_names; }
+  static bool is_of_users(std::size_t name) { return name >= user_running && name < n_values; }
   // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) {
     return name < last_run || name == running ? 0 : name == last_run ? 1 : most_runs;
@@ -62,8 +63,8 @@ class State {
   }
 
  private:
-  std::array<bool, n_names + 1> named_{};
-  std::array<std::vector<double>, n_names> values_;
+  std::array<bool, n_names> named_{};
+  std::array<std::vector<double>, n_values> values_;
   i64 free_ = 0;  // units
   std::vector<i64> in_use_;  // running jobs
   std::vector<i64> running_, waiting_;  // jobs by user

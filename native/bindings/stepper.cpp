@@ -117,12 +117,19 @@ Table table_of(const OfLog& log) {
   const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
   if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
   const bool scores = model->features || !model->expressions[0].codes.empty();
-  if (t.settings.kind > Kind::proposals || pairs != (model->sharing && model->sharing->draws) ||
+  if (t.settings.kind > Kind::shapes || (t.settings.kind == Kind::shapes) != (t.settings.shapes > 0) || pairs != (model->sharing && model->sharing->draws) ||
       t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !scores) ||
       t.settings.selects() != (model->rules.primary == Order::selection) ||
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
     throw nb::value_error("settings: do not match the model");
+  if (t.settings.kind == Kind::shapes) {
+    if (model->nodes || model->limited || model->sharing || model->restricted || model->learning || scores ||
+        n % (1 + t.settings.shapes) != 0)
+      throw nb::value_error("shapes: on a pool, by an order that is known beforehand");
+    t.users = told.list<i64>("users", t.n_of_episodes());
+    t.work = told.list<i64>("work", n);
+  }
   for (const ByName& one : before) t.before.push_back(read_before(*model, Told(one)));
   t.look_at_jobs();
   return t;
@@ -161,6 +168,10 @@ std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std:
                     at(terms, e), at(totals, e), at(norms, e), at(owed, e), at(scales, e),
                     at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e),
                     at(busy_until, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
+  if (t.settings.kind == Kind::shapes) {
+    const auto shapes = grid("shapes", fresh.shape(1), i64{});
+    for (std::size_t e = 0; e < n; ++e) rows[e].shapes = at(shapes, e);
+  }
   if (!t.model->sharing) return rows;
   const auto beside = grid("neighbours", 1, i64{});
   for (std::size_t e = 0; e < n; ++e) {
@@ -178,7 +189,7 @@ std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
     const Table& first = tables.front();
     return t.settings.kind == first.settings.kind && t.settings.paid == first.settings.paid &&
            t.settings.by_action == first.settings.by_action && t.codes.size() == first.codes.size() &&
-           t.shapes.size() == first.shapes.size() && !t.model->limited == !first.model->limited;
+           t.shapes.size() == first.shapes.size() && t.settings.shapes == first.settings.shapes && !t.model->limited == !first.model->limited;
   };
   if (!std::ranges::all_of(tables, is_alike))
     throw nb::value_error("logs: tables differ in their settings");
@@ -213,6 +224,9 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
                                                                      : 0;
   const auto has_room = [&](const Table& each) {
     const i64 end = each.settings.seen_end;
+    const i64 shapes = each.settings.seen_shapes, shown = n_of_shape * each.settings.shapes + n_of_user;
+    if (each.settings.shapes > 0 && (shapes < 0 || shapes + shown > static_cast<i64>(observations.shape(1))))
+      return false;
     return end >= 0 && end + n_of_end <= static_cast<i64>(observations.shape(1)) &&
            has_room_for_limits(each, observations.shape(1), numbers.shape(1));
   };

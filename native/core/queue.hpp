@@ -27,14 +27,15 @@ class Listed {
     jobs_.insert(jobs_.end(), jobs.begin(), jobs.end());
     scores_.insert(scores_.end(), scores, scores + jobs.size());
   }
-  // The greatest score of a job that still waits, minus infinity if there is none.
-  double highest(const std::vector<Progress>& progress) {
+  // The greatest score of a job that still waits, minus infinity if there is none; jobs that have
+  // started and score more go.
+  double drop_to_highest(const std::vector<Progress>& progress) {
     const std::size_t best = place_of_best(progress, [](i64) { return i64{0}; });
     return best < jobs_.size() ? scores_[best] : -inf;
   }
-  // The job of the greatest score that still waits; of several, the first by place; -1 if none does.
+  // The same, but the job; of several, the first by place; -1 if none waits.
   template <class F>
-  i64 best(const std::vector<Progress>& progress, F place) {
+  i64 drop_to_best(const std::vector<Progress>& progress, F place) {
     const std::size_t best = place_of_best(progress, place);
     return best < jobs_.size() ? jobs_[best] : -1;
   }
@@ -156,7 +157,7 @@ class Queue {
       const i64 j = oldest(progress);
       if (by_submission || rules.starves(now - known[j].submit)) return j;
     }
-    if (const i64 j = listed.best(progress, by_place()); j >= 0) return j;
+    if (const i64 j = listed.drop_to_best(progress, by_place()); j >= 0) return j;
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
   // The queued job that was submitted first; the queue is not empty.

@@ -30,6 +30,40 @@ struct OfEpisode : PartOfModel {
   }
 };
 
+// The same of jobs that an agent gives their shapes, before they are submitted.
+class OfShapes : public OfEpisode {
+  const Table& table_;
+  const i64 first_;
+  std::vector<Job> jobs_;
+  std::vector<i64> keys_, second_keys_, predicted_;
+  std::vector<Score> scores_, second_scores_;
+  std::vector<double> held_;
+
+ public:
+  OfShapes(const Table& table, i64 first, i64 n)
+      : OfEpisode(table.model, nullptr, first, n, {}), table_(table), first_(first) {
+    const auto own = [n](auto& values, auto& column) {
+      if (!column) return;
+      values.assign(column, column + n);
+      column = values.data();
+    };
+    own(jobs_, model.jobs), own(keys_, model.keys), own(second_keys_, model.second_keys);
+    own(scores_, model.scores), own(second_scores_, model.second_scores);
+    own(predicted_, model.predicted), own(held_, model.held);
+  }
+  // Let a job have its k-th shape.
+  void shape(i64 j, i64 k) {
+    const i64 row = table_.row_of(first_ + j, k);
+    const Model& all = *whole;
+    const auto take = [j, row](auto& values, const auto* column) {
+      if (column) values[index(j)] = column[row];
+    };
+    take(jobs_, all.jobs), take(keys_, all.keys), take(second_keys_, all.second_keys);
+    take(scores_, all.scores), take(second_scores_, all.second_scores);
+    take(predicted_, all.predicted), take(held_, all.held);
+  }
+};
+
 struct Places {  // of one environment: its action, and where outputs go
   const i64* chosen;
   const double* numbers;
@@ -70,6 +104,7 @@ template <Machine M>
 class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
+  std::shared_ptr<OfShapes> shaped_;  // its model, if jobs get shapes and no copy has it
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
   Remembered remembered_;
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
@@ -102,7 +137,7 @@ class Environment final : public AnyEnvironment {
     const Episode& p = now();
     const bool begins = is_beginning(task);
     if (!begins && !made_) throw NoEpisode();
-    const i64 n = table.model->n_jobs;
+    const i64 n = table.n_of_episodes();
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
       throw std::invalid_argument("the next episode has no such jobs");
     if (begins && table.model->accounts &&
@@ -117,7 +152,7 @@ class Environment final : public AnyEnvironment {
 
   void go_on(Todo task, const Places& places) override {
     const Outputs& out = places.out;
-    const auto before = is_beginning(task) ? made_ : nullptr;  // others may still hold it
+    const auto before = made_;  // another may take its place, and others may still hold it
     std::optional<Alone::Inside> alone;
     if (made_) alone.emplace(*made_), made_->begin_call();
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
@@ -133,6 +168,7 @@ class Environment final : public AnyEnvironment {
         own->model().learning.has_value() != all.learning.has_value())
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
     made_ = std::make_shared<OneSimulation<M>>(*own);
+    shaped_ = nullptr;
     remembered_.rows.forget();
   }
   void hide(const Row& of_hidden, const AnySimulation& hidden) const override {
@@ -145,13 +181,21 @@ class Environment final : public AnyEnvironment {
  private:
   i64 jobs() const { return now().jobs; }  // of the episode
   std::shared_ptr<OneSimulation<M>> made_anew(std::shared_ptr<const OwnAccounts> accounts) const {
-    if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
+    if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.n_of_episodes())
       throw std::invalid_argument("the episode has no such jobs");
     if (table.model->accounts && (!accounts || static_cast<i64>(accounts->owner.size()) != jobs()))
       throw std::invalid_argument("the episode has no such accounts");
-    const auto told = std::make_shared<OfEpisode>(table.model, std::move(accounts), now().start, jobs(),
-                                                  next_limits_);
-    return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
+    if (settings().kind == Kind::shapes) return std::make_shared<OneSimulation<M>>(model_of(shaped()));
+    return std::make_shared<OneSimulation<M>>(model_of(std::make_shared<OfEpisode>(
+        table.model, std::move(accounts), now().start, jobs(), next_limits_)));
+  }
+  static std::shared_ptr<const Model> model_of(const std::shared_ptr<OfEpisode>& told) { return {told, &told->model}; }
+  // The model of the episode with the shapes that its jobs have been given.
+  std::shared_ptr<OfShapes> shaped() const {
+    auto told = std::make_shared<OfShapes>(table, now().start, jobs());
+    for (i64 j = 0; j < jobs(); ++j)
+      if (row.shapes[j] >= 0) told->shape(j, std::min(row.shapes[j], settings().shapes - 1));
+    return told;
   }
   // Continue from a simulation that hides the future: the row becomes that of an episode of the
   // known jobs. Rewards are as if one step had led from the beginning to now.
@@ -174,7 +218,13 @@ class Environment final : public AnyEnvironment {
   // Begin the episode of the row, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
-    made_ = made_anew(next_accounts_);
+    if (settings().kind == Kind::shapes) {
+      std::fill_n(row.shapes, n, i64{-1});
+      shaped_ = shaped();
+      made_ = std::make_shared<OneSimulation<M>>(model_of(shaped_));
+    } else {
+      made_ = made_anew(next_accounts_);
+    }
     remembered_.rows.forget();
     if (!settings().orders()) return sim();
     auto& scores = made_->answers_.ranked(sim())[0];
@@ -194,7 +244,7 @@ class Environment final : public AnyEnvironment {
     Episode& p = now();
     const bool begins = is_beginning(task);
     // an episode that goes by without a question has one step, which decides nothing
-    p.unasked = !begins && p.resets == 1 && asks() && sim().asked == Asked::nothing;
+    p.unasked = !begins && p.resets == 1 && asks() && !is_asked();
     p.resets = begins;
     p.noted = p.gone = 0;
     std::fill_n(row.terms, n_terms, 0.0);
@@ -212,11 +262,14 @@ class Environment final : public AnyEnvironment {
     for (std::size_t t = 0; t < n_terms; ++t) row.totals[t] += row.terms[t];
   }
   bool asks() const { return !settings().orders() || table.model->rules.asks; }
+  bool is_asked() const {
+    return settings().kind == Kind::shapes ? now().about >= 0 : sim().asked != Asked::nothing;
+  }
   // Whether jobs may start before the first question: those of a rule, or starving ones.
   bool starts_unasked() const {
     const bool serves_who_starves =
         settings().kind == Kind::selection && table.model->rules.threshold >= 0;
-    return settings().follows() || serves_who_starves;
+    return settings().follows() || settings().kind == Kind::shapes || serves_who_starves;
   }
 
   void begin() {
@@ -227,6 +280,7 @@ class Environment final : public AnyEnvironment {
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
     p.noted = p.unpaid = p.gone = p.hides = p.unasked = 0;
     p.span = p.next_span, p.span_from = p.next_span_from, p.horizon = p.next_horizon;
+    p.user = p.next_user, p.about = -1;
     begin_empty();
     p.begin = sim().time;
     if (!table.before.empty()) {
@@ -244,11 +298,25 @@ class Environment final : public AnyEnvironment {
     p.last_time = p.stop = p.begin;
     *row.counted_j = 0;
     std::fill_n(row.busy_until, table.n_booked(), i64{0});
-    set_norms(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
+    set_norms(counting());
     std::copy_n(row.next_scales, table.shapes.size(), row.scales);
     std::fill_n(row.totals, n_terms, 0.0);
     std::fill_n(row.owed, n_terms, 0.0);
     if constexpr (shares) pairs().set_norms();
+  }
+  // Whether a job counts in rewards: of the slice and, if an agent submits those of a user, one of these.
+  bool counts(i64 j) const {
+    const Episode& p = now();
+    return p.counts(j) && (settings().kind != Kind::shapes || table.users[index(p.start + j)] == p.user);
+  }
+  // How many jobs do; those of a user are counted here, and are all that an episode is open for.
+  i64 counting() {
+    Episode& p = now();
+    if (settings().kind != Kind::shapes) return p.of_slice > 0 ? p.of_slice : p.jobs - sim().started;
+    i64 own = 0, running = 0;
+    for (i64 j = p.counts_first; j < p.counting; ++j) own += counts(j), running += counts(j) && !waits(j);
+    p.open -= p.counting - p.counts_first - own;
+    return std::max(own - running, i64{1});
   }
   // Factors from sums to rewards, for a number of jobs to be decided about.
   void set_norms(i64 decided) {
@@ -260,6 +328,7 @@ class Environment final : public AnyEnvironment {
     row.norms[waited] = -1.0 / (3600.0 * number);
     row.norms[max_wait] = -1.0 / 3600.0;
     row.norms[energy] = -1.0 / std::max(full * span, 1.0);
+    if (settings().kind == Kind::shapes) row.norms[elapsed] = row.norms[waited];
   }
 
   // Apply the action, and go to the next decision; to the first one if the episode begins.
@@ -269,6 +338,10 @@ class Environment final : public AnyEnvironment {
       const auto go_on = [&] { simulate(forever); };
       begins ? go_on() : pairs().act(chosen, numbers, go_on);
       return account();
+    }
+    if (settings().kind == Kind::shapes) {
+      if (!begins) submit(chosen);
+      return go_to_submission(begins);
     }
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
@@ -306,6 +379,32 @@ class Environment final : public AnyEnvironment {
         if (settings().kind == Kind::ordering) order(std::array{0.0}.data());
       }
     }
+  }
+  // Submit the job in question with its k-th shape. Copies of the simulation keep the jobs that they know.
+  void submit(i64 k) {
+    const i64 j = now().about;
+    if (j < 0) return;
+    row.shapes[j] = std::clamp(k, i64{0}, settings().shapes - 1);
+    constexpr i64 here = 2;  // this environment and its simulation
+    if (shaped_ && shaped_.use_count() == here) {
+      shaped_->shape(j, row.shapes[j]);
+    } else {
+      shaped_ = shaped();
+      made_ = made_->with(model_of(shaped_));
+    }
+    if (const i64* predicted = made_->model().predicted) sim().of(j).predicted = predicted[j];
+  }
+  // Go to the second before the next job of the user is submitted.
+  void go_to_submission(bool begins) {
+    Episode& p = now();
+    i64 j = std::max({p.counts_first, p.about + 1, sim().next});
+    while (j < p.counting && !counts(j)) ++j;
+    p.about = j < p.counting && sim().job(j).submit <= p.until ? j : -1;
+    const i64 last = p.about < 0 ? p.until : sim().job(p.about).submit - 1;
+    simulate(last);
+    if (last < forever) sim().time = std::max(sim().time, last);
+    p.truncated = p.about < 0 && p.until < forever && !begins;
+    account();
   }
   // The job to start: one of the window after the head; or, by action 0, the proposed job.
   i64 said(i64 chosen) const {
@@ -407,7 +506,7 @@ class Environment final : public AnyEnvironment {
       p.visible = see_queue(sim(), row, size_of_head());
     }
     p.counted = sim().started;
-    for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
+    for (i64 i = p.noted; i < p.fresh; ++i) p.open -= counts(row.fresh[i]);
     if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
     if (starts_unasked() && p.resets == 1) p.ended = 0;  // a reset cannot end an episode
@@ -486,12 +585,12 @@ class Environment final : public AnyEnvironment {
     const i64 room = row.size_of_window, head = size_of_head();
     i64 found = p.noted, seen = 0;
     const i64 missing = sim().started - p.counted + found;
-    for (i64 i = 0; i < p.visible; ++i) {
-      const i64 j = row.window[i];
-      if (j >= p.cursor) continue;  // of the tail, which is rebuilt below
-      if (waits(j)) row.window[seen++] = j;
-      else row.fresh[found++] = j;
-    }
+    i64* const tail = std::lower_bound(row.window, row.window + p.visible, p.cursor);  // which is rebuilt below
+    const i64* next = row.window;
+    for (; next < tail && found < missing; ++next)
+      if (waits(*next)) row.window[seen++] = *next;
+      else row.fresh[found++] = *next;
+    seen = std::copy(next, const_cast<const i64*>(tail), row.window + seen) - row.window;  // all others wait
     for (i64 j = p.cursor; found < missing; ++j)
       if (!waits(j) && sim().of(j).number >= p.counted) row.fresh[found++] = j;
     for (; seen < head && p.cursor < sim().next; ++p.cursor)
@@ -516,18 +615,25 @@ class Environment final : public AnyEnvironment {
       i64 seconds = job.run;
       if (begun < p.begin) {  // it ran before: it counts only for the machine, from then on
         seconds -= p.begin - begun;
-      } else if (p.counts(j)) {
+      } else if (counts(j)) {
         pay_max_wait(begun - job.submit);
         if (settings().paid == Paid::at_end) row.unpaid[p.unpaid++] = j;
-        else pay_job(job, begun);
+        else pay_job(j, job, begun);
       }
       processor_seconds += static_cast<double>(job.processors) * static_cast<double>(seconds);
     }
     return processor_seconds;
   }
-  void pay_job(const Job& job, i64 start) {
+  void pay_job(i64 j, const Job& job, i64 start) {
     row.terms[bsld] += bsld_of(job, start);
     row.terms[waited] += static_cast<double>(start - job.submit);
+    if (settings().kind == Kind::shapes) row.terms[elapsed] += static_cast<double>(turnaround(j, job, start));
+  }
+  // [s] From submission to end. A job that its request ends waits, and runs to its end, once more.
+  i64 turnaround(i64 j, const Job& job, i64 start) const {
+    const i64 wait = start - job.submit, of_episodes = now().start + j, k = row.shapes[j];
+    const i64 work = table.work[index(k < 0 ? of_episodes : table.row_of(of_episodes, k))];
+    return wait + job.run + (work > job.run ? wait + work : 0);
   }
   void pay_max_wait(i64 wait) {
     const double longest = row.totals[max_wait] + row.terms[max_wait];
@@ -539,8 +645,8 @@ class Environment final : public AnyEnvironment {
     if (settings().paid == Paid::at_end) pay_ended();
     if (p.truncated == 1)  // waiting jobs are paid as if they started now
       for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j)
-        if (waits(j)) {
-          pay_job(sim().as_it_runs(j), sim().time);
+        if (waits(j) && counts(j)) {
+          pay_job(j, sim().as_it_runs(j), sim().time);
           pay_max_wait(sim().time - sim().job(j).submit);
         }
     if (settings().paid == Paid::while_waiting) pay_waiting();
@@ -552,7 +658,7 @@ class Environment final : public AnyEnvironment {
       const i64 j = row.unpaid[i], begun = sim().of(j).start;
       const Job job = sim().as_it_runs(j);
       if (p.ended == 1 || begun + job.run <= sim().time) {
-        pay_job(job, begun);
+        pay_job(j, job, begun);
         row.gone[p.gone] = j;
         row.gone_bsld[p.gone++] = bsld_of(job, begun);
       } else {
@@ -563,16 +669,18 @@ class Environment final : public AnyEnvironment {
   }
   // The growth of slowdowns and waits so far, as if waiting jobs started now.
   void pay_waiting() {
-    double slowdowns = 0, wait = 0;
+    double slowdowns = 0, wait = 0, turned = 0;
     if (now().ended == 0)
       sim().queue.jobs.each([&](const Entry& e) {
-        if (!now().counts(e.job)) return;
-        slowdowns += bsld_of(sim().as_it_runs(e.job), sim().time);
-        wait += static_cast<double>(sim().time - sim().job(e.job).submit);
+        if (!counts(e.job)) return;
+        const Job job = sim().as_it_runs(e.job);
+        slowdowns += bsld_of(job, sim().time);
+        wait += static_cast<double>(sim().time - job.submit);
+        if (settings().kind == Kind::shapes) turned += static_cast<double>(turnaround(e.job, job, sim().time));
       });
-    row.terms[bsld] += slowdowns - row.owed[bsld];
-    row.terms[waited] += wait - row.owed[waited];
-    row.owed[bsld] = slowdowns, row.owed[waited] = wait;
+    const auto owe = [&](Term term, double now) { row.terms[term] += now - std::exchange(row.owed[term], now); };
+    owe(bsld, slowdowns), owe(waited, wait);
+    if (settings().kind == Kind::shapes) owe(elapsed, turned);
   }
   // Energy of the started jobs, and of idle processors meanwhile.
   double joules(double processor_seconds) {
@@ -651,7 +759,12 @@ class Environment final : public AnyEnvironment {
   void see_end(float* out) const {
     const Episode& p = now();
     const i64 passed = std::min(std::max(sim().time - p.span_from, i64{0}), p.span);
-    const i64 done = p.span_from < 0 ? p.counting - p.counts_first - p.open : passed;
+    i64 started = p.counting - p.counts_first - p.open;
+    if (settings().kind == Kind::shapes) {  // `open` is of the user's jobs, of which nobody knows how many come
+      started = 0;
+      for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j) started += !waits(j);
+    }
+    const i64 done = p.span_from < 0 ? started : passed;
     out[0] = p.span > 0 ? static_cast<float>(static_cast<double>(done) / static_cast<double>(p.span)) : 0.0F;
     out[1] = p.horizon < forever ? squashed(std::max(p.horizon - sim().time, i64{0})) : 1.0F;
   }
@@ -659,6 +772,7 @@ class Environment final : public AnyEnvironment {
     const Episode& p = now();
     Observer<M>(table, row, *made_, remembered_).observe(out.observation, out.is_lent);
     if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
+    if (settings().kind == Kind::shapes) show_shapes(out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)
       out.mask[room] = p.ended == 0 && some_idle();
@@ -669,6 +783,48 @@ class Environment final : public AnyEnvironment {
       const auto columns = static_cast<i64>(table.codes.size());
       mask_barred(sim(), row, out.observation + Observer<M>::jobs_at + room * columns);
     }
+  }
+  // What visible jobs ask for that have been given shapes; the shapes of the job in question; the user.
+  void show_shapes(float* out) {
+    const Episode& p = now();
+    const std::size_t width = table.codes.size();
+    const auto asked = [&](i64 place, i64 job, i64 k) {
+      float* to = out + Observer<M>::jobs_at + index(place) * width;
+      const float* from = &table.still[index(table.row_of(p.start + job, k)) * width];
+      for (std::size_t c = 0; c < width; ++c)
+        if (!table.moves(c)) to[c] = from[c];
+    };
+    for (i64 i = 0; i < p.visible; ++i)
+      if (const i64 j = row.window[i]; row.shapes[j] >= 0) asked(i, j, row.shapes[j]);
+    float* to = out + settings().seen_shapes;
+    const auto machine = static_cast<float>(settings().processors);
+    for (i64 k = 0; k < settings().shapes; ++k) {
+      const Job job = p.about < 0 ? Job{} : table.model->jobs[table.row_of(p.start + p.about, k)];
+      *to++ = static_cast<float>(job.processors) / machine;
+      *to++ = squashed(job.requested);
+      *to++ = p.about >= 0 && job.processors <= sim().free;
+    }
+    see_user(to);
+  }
+  // How many jobs of the user wait and run, n / (n + 8), and the mean share of their requests that those
+  // ran which have ended, 1 if none has.
+  void see_user(float* out) const {
+    i64 waiting = 0, running = 0, ended = 0;
+    double shares = 0;
+    for (i64 j = 0; j < sim().next; ++j) {
+      if (table.users[index(now().start + j)] != now().user) continue;
+      if (waits(j)) {
+        ++waiting;
+      } else if (const Job job = sim().as_it_runs(j); sim().of(j).start + job.run > sim().time) {
+        ++running;
+      } else {
+        ++ended;
+        shares += static_cast<double>(job.run) / static_cast<double>(job.requested);
+      }
+    }
+    const auto some = [](i64 n) { return static_cast<float>(n) / static_cast<float>(n + 8); };
+    out[0] = some(waiting), out[1] = some(running);
+    out[2] = ended > 0 ? static_cast<float>(shares / static_cast<double>(ended)) : 1.0F;
   }
 };
 

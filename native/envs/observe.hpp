@@ -17,11 +17,11 @@ namespace hpc {
 struct Remembered {
   Clock clock{};
   VisibleRows rows;
-  Expressed anew;              // expressions whose values are worked out at each decision
+  Expressed of_now;            // expressions whose values are worked out at each decision
   const float* written = nullptr;  // the last observation, of which rows behind `shown` are 0
   i64 shown = 0;
 
-  Remembered(const Table& table, i64 room) : rows(table, room), anew(table.anew) {}
+  Remembered(const Table& table, i64 room) : rows(table, room), of_now(table.expressions_of_now) {}
 };
 
 template <Machine M>
@@ -105,49 +105,21 @@ class Observer {
     if (s.rules().strict) found.extra = 0;
     return found;
   }
-  // Some visible jobs from a place of the window on, and sums over all up to these.
-  struct Part {
-    static constexpr i64 most = 64;
-    i64 first = 0, n = 0;
-    std::array<i64, index(most)> waited, requested, processors;
-    std::array<bool, index(most)> fits;
-  };
-  struct Sums {
-    i64 width = 0, oldest = 0, fitting = 0;
-    double area = 0;
-  };
-  Sums see_jobs(float* out) {
-    const std::size_t width = table.codes.size();
-    kept.rows.renew(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
-    Sums sums;
-    Part part;
-    for (; part.first < visible; part.first += Part::most) {
-      look_at(part, sums);
-      float* rows = out + index(part.first) * width;
-      kept.rows.copy_rows(index(part.first), index(part.n), rows);
-      for (const std::size_t k : table.moving)
-        see_feature(static_cast<Shown>(table.codes[k]), part, rows + k, width);
-    }
-    if (kept.anew.size() > 0)
-      kept.anew.look(s, {row.window, index(visible)}, row.episode->start, answers.learned_times());
-    for (const Table::Written& each : table.of_now) see_expression(each, out + each.column, width);
+  VisibleRows::Sums see_jobs(float* out) {
+    const InTable at{row.episode->start, answers.learned_times()};
+    const std::span<const i64> jobs{row.window, index(visible)};
+    VisibleRows& rows = kept.rows;
+    rows.renew(s, jobs, at);
+    const bool by_processors = !s.rules().holds && !std::is_same_v<M, Nodes>;
+    const VisibleRows::Sums sums = rows.add_up(by_processors, free, [&](i64 j) { return fits(j); });
+    for (const std::size_t k : table.moving)
+      if (!rows.write_of_now(k)) see_feature(static_cast<Shown>(table.codes[k]), rows.column(k));
+    if (kept.of_now.size() > 0) kept.of_now.look(s, jobs, at);
+    for (const Table::Written& each : table.of_now) see_expression(each, at, rows.column(each.column));
+    rows.copy(out);
     return sums;
   }
-  void look_at(Part& part, Sums& sums) {
-    part.n = std::min(visible - part.first, Part::most);
-    for (i64 i = 0; i < part.n; ++i) {
-      const i64 j = row.window[part.first + i];
-      const std::size_t at = index(i);
-      const Job& job = s.job(j);
-      part.waited[at] = s.time - job.submit, part.requested[at] = job.requested;
-      part.processors[at] = job.processors, part.fits[at] = fits(j);
-      sums.width += job.processors;
-      sums.area += static_cast<double>(job.processors) * static_cast<double>(job.requested);
-      sums.oldest = std::max(sums.oldest, part.waited[at]);
-      sums.fitting += part.fits[at];
-    }
-  }
-  void see_queue(float* out, const Sums& sums) {
+  void see_queue(float* out, const VisibleRows::Sums& sums) {
     const double machine = static_cast<double>(table.settings.processors);
     const i64 queued = hpc::queued(s), room = row.size_of_window;
     const auto ratio = [](i64 a, i64 b) {
@@ -156,20 +128,20 @@ class Observer {
     const auto past = static_cast<double>(sums.oldest);
     out[0] = ratio(queued, queued + room);
     out[1] = ratio(queued - visible, std::max(queued, i64{1}));
-    out[2] = ratio(sums.width, sums.width + table.settings.processors);
+    out[2] = static_cast<float>(sums.processors / (sums.processors + machine));
     out[3] = static_cast<float>(sums.area / (sums.area + hour * machine));
     out[4] = static_cast<float>(past / (past + hour));
-    out[5] = ratio(sums.fitting, std::max(visible, i64{1}));
+    out[5] = static_cast<float>(sums.fitting / static_cast<double>(std::max(visible, i64{1})));
   }
   // Of each visible job the value of an expression, or the share of the window with less.
-  void see_expression(const Table::Written& told, float* out, std::size_t width) {
-    const double* values = kept.anew.values(told.which, answers.learned_times());
-    const std::size_t n = index(visible);
+  void see_expression(const Table::Written& told, const InTable& at, float* out) {
+    const double* values = kept.of_now.values(told.which, at);
+    const std::size_t n = index(visible), width = table.codes.size();
     if (!told.is_rank) {
       for (std::size_t i = 0; i < n; ++i) out[i * width] = squashed_number(values[i]);
       return;
     }
-    const std::vector<std::size_t>& order = kept.anew.from_least(values, n);
+    const std::vector<std::size_t>& order = kept.of_now.from_least(values, n);
     const auto room = static_cast<double>(row.size_of_window);
     std::size_t less = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -177,37 +149,22 @@ class Observer {
       out[order[i] * width] = static_cast<float>(static_cast<double>(less) / room);
     }
   }
-  // A changing feature of some visible jobs.
-  void see_feature(Shown code, const Part& part, float* out, std::size_t width) {
-    const i64* jobs = row.window + part.first;
+  // A feature that quotas, the agent or the reservation change.
+  void see_feature(Shown code, float* out) {
     const auto each = [&](auto value_of) {
-      for (i64 i = 0; i < part.n; ++i, out += width) *out = value_of(index(i));
+      for (i64 i = 0; i < visible; ++i, out += table.codes.size()) *out = value_of(row.window[i]);
     };
-    const auto each_job = [&](auto value_of) { each([&](std::size_t i) { return value_of(jobs[i]); }); };
-    const auto machine = static_cast<double>(table.settings.processors);
     switch (code) {
-      case Shown::wait: return each([&](std::size_t i) { return squashed(part.waited[i]); });
-      case Shown::expansion:
-        return each([&](std::size_t i) {
-          const auto waiting = static_cast<float>(part.waited[i]);
-          return waiting / (waiting + static_cast<float>(part.requested[i]));
-        });
-      case Shown::fit: return each([&](std::size_t i) { return static_cast<float>(part.fits[i]); });
-      case Shown::quota: return each_job([&](i64 j) { return static_cast<float>(!s.bars(j)); });
-      case Shown::limit_left: return each_job([&](i64 j) { return static_cast<float>(s.quotas->left_by(j, s.time)); });
+      case Shown::quota: return each([&](i64 j) { return static_cast<float>(!s.bars(j)); });
+      case Shown::limit_left: return each([&](i64 j) { return static_cast<float>(s.quotas->left_by(j, s.time)); });
       case Shown::put_off: {
         const i64 most = std::max(s.rules().put_offs, i64{1});
-        return each_job([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });
+        return each([&](i64 j) { return static_cast<float>(s.of(j).put_off) / static_cast<float>(most); });
       }
-      case Shown::past_shadow:
-        return each_job([&](i64 j) {
+      default:
+        return each([&](i64 j) {
           const i64 past = s.time + s.of(j).predicted - s.shadow.time;
           return s.rules().picks ? squashed(std::max(past, i64{0})) : 0.0F;
-        });
-      default:  // units that the job leaves free
-        return each([&](std::size_t i) {
-          const i64 left = std::max(free - part.processors[i], i64{0});
-          return static_cast<float>(static_cast<double>(left) / machine);
         });
     }
   }

@@ -17,12 +17,13 @@
 namespace hpc {
 
 // The values of these are those of hpcgym.envs.core.
-enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores, candidates, proposals };
+enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores, candidates, proposals, shapes };
 enum class Interval : i64 { passes, seconds, submissions, episode };
 enum class Paid : i64 { at_start, at_end, while_waiting };
 enum class Todo : i64 { step, begin, show };
 
-// Terms of rewards: slowdowns, waits, joules, elapsed time on shared nodes, the longest wait.
+// Terms of rewards: slowdowns, waits, joules, elapsed time on shared nodes or, where a user's jobs get
+// shapes, their turnaround, the longest wait.
 enum Term : std::size_t { bsld, waited, energy, elapsed, max_wait, n_terms };
 inline constexpr double shortest = 10.0;  // [s] least run time in bounded slowdowns
 
@@ -67,11 +68,14 @@ struct Episode {  // the state of an environment
       i64 hides;      // 1 if it continues from a snapshot that hides the future
       // on shared nodes: running jobs with room beside them, listed or not; jobs of the order of
       // ends that have been paid
-      i64 beside, paid;);
+      i64 beside, paid;
+      // if an agent gives the jobs of a user their shapes: whose, and the job that it is asked about, -1: none
+      i64 user, next_user, about;);
 
   bool counts(i64 j) const { return counts_first <= j && j < counting; }
 };
 
+inline constexpr i64 n_of_shape = 3, n_of_user = 3;  // numbers about each shape, and about who submits
 inline constexpr i64 n_of_end = 2;  // numbers about the end of the episode in the observation
 
 struct Settings {
@@ -87,6 +91,8 @@ struct Settings {
       i64 act_frequency, act_nodes, act_power;
       i64 seen_power;  // position of power in the observation
       i64 seen_end;    // position of what is known of the end of the episode
+      i64 seen_shapes;  // position of the shapes of the job in question
+      i64 shapes;       // that a job may have, if an agent says which; else 0
       i64 ticks;       // per second
       Paid paid;
       i64 skips;    // 1 if decisions with only one action are skipped
@@ -95,7 +101,7 @@ struct Settings {
   // Whether the agent orders the queue, or a rule does; else it selects jobs.
   bool orders() const { return kind == Kind::ordering || kind == Kind::weights; }
   bool follows() const { return kind == Kind::candidates || kind == Kind::proposals; }
-  bool selects() const { return !orders() && !follows(); }
+  bool selects() const { return !orders() && !follows() && kind != Kind::shapes; }
 };
 
 // The beginning of an episode: see Beginning.
@@ -154,23 +160,33 @@ struct Table {
   std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
   std::vector<double> mean_speedup;    // (C,) believed, by code, on shared nodes
   std::vector<Before> before;          // empty: all begin with an empty machine
+  // If an agent says which shapes the jobs of users have: the rows of the model are the jobs of all
+  // episodes, then these with their first shape, and so on.
+  std::vector<i64> users;  // by job of an episode
+  std::vector<i64> work;   // [s] by row, for how long the job runs if its request does not end it
   std::vector<float> still;            // (n_jobs, n_codes) values of columns that never change
   std::vector<std::size_t> foretold;   // columns of predictions that change
   std::vector<std::size_t> moving;     // columns of other features that change
   // Expressions by what they change with: policy times at most; the job's user alone; policy times
   // and user; anything else, or values of other jobs.
   struct Written {
-    std::size_t which, column;  // place among `kept`, or among `anew` for those of now
+    std::size_t which, column;  // place among the kept, or the others for those of now
     bool is_rank;
     bool sees_counts, sees_runs;  // of users: whether it looks at their jobs now, and at their last runs
+    std::size_t alone;            // the name of the state that it is and nothing else, or State::n_values
   };
   std::vector<Written> of_jobs, of_users, of_both, of_now;
-  std::vector<Expression> kept, anew;
+  std::vector<Expression> kept_expressions, expressions_of_now;
 
   // The first code that is an expression.
   i64 first_expression() const { return static_cast<i64>(Shown::own) + n_columns; }
   // Nodes that `Row::busy_until` counts one by one.
   std::size_t n_booked() const { return model->sharing ? 0 : node_watts.size() / 2; }
+  // How many jobs episodes are of, and where the k-th shape of one of them is.
+  i64 n_of_episodes() const { return model->n_jobs / (1 + settings.shapes); }
+  i64 row_of(i64 job, i64 k) const { return (1 + k) * n_of_episodes() + job; }
+  // Whether a column changes while a job waits.
+  bool moves(std::size_t column) const { return std::ranges::find(moving, column) != moving.end(); }
   // Fill in what follows from the columns: `still` and all that is behind it.
   void look_at_jobs() {
     const auto is_foretold = [&](Shown shown) {
@@ -209,11 +225,12 @@ struct Table {
       else if (code == Program::column) job = true;
       else if (code < Program::negative && code != Program::number) now = true;
     }
-    std::vector<Expression>& own = now ? anew : kept;
-    const bool user = counts || runs;
+    std::vector<Expression>& among = now ? expressions_of_now : kept_expressions;
+    const bool user = counts || runs, is_state = told.codes.size() == 1 && told.codes[0] == Program::state;
+    const std::size_t alone = is_state ? static_cast<std::size_t>(told.numbers[0]) : State::n_values;
     (now ? of_now : !user ? of_jobs : job ? of_both : of_users)
-        .push_back({own.size(), column, ranks[which] == 1, counts, runs});
-    own.push_back(told);
+        .push_back({among.size(), column, ranks[which] == 1, counts, runs, alone});
+    among.push_back(told);
   }
   float of_job(i64 j, i64 code) const {
     const Job& job = model->jobs[j];
@@ -253,6 +270,8 @@ struct Row {
   i64* busy_until;    // [s] by node: the last end of its jobs, if nodes have powers
   double* counted_j;  // energy of idle processors counted so far, if managed
   i64 size_of_window;
+  // the shape that each job of the episode has been given, -1: none
+  i64* shapes = nullptr;
   // on shared nodes: running jobs with room beside them, in the order of their starts
   i64* beside = nullptr;
   i64 size_of_list = 0;

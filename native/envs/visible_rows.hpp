@@ -1,223 +1,261 @@
-// The rows of visible jobs, kept from one decision to the next.
+// The rows of visible jobs as they are shown, kept from one decision to the next.
 //
 // A row is written when its job comes into the window. Columns of predictions are written again when
-// these change, and columns of users when a job of the job's user has come, started or ended. What
-// changes with the time or the machine is written by who shows the rows.
+// these change, columns of users when a job of the job's user has come, started or ended, waits when
+// time has passed. Other columns that change are written by who shows the rows.
 #pragma once
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "../answers/expressed.hpp"
+#include "lined_up.hpp"
 #include "records.hpp"
+#include "shown_users.hpp"
 
 namespace hpc {
 
 class VisibleRows {
-  static constexpr std::size_t at_once = 4;  // numbers that are copied
-  static constexpr i64 unknown = -2;
-  struct Kept {  // of a row: its user, and of when the user's columns are
+  static constexpr std::size_t some = 32;  // values of a column that are worked out before they are written
+  struct OfUser {  // of a row: its user, and of when the user's columns are
     std::int32_t user = 0, version = -1;
+    bool operator==(const OfUser&) const = default;
   };
   struct Foretold {  // [s]
     i64 predicted = -1, policy_time = -1;
     bool operator==(const Foretold&) const = default;
   };
-  struct OfUser {
-    i64 running = 0, waiting = 0;                 // jobs
-    std::array<i64, index(State::most_runs)> runs{};     // [s] its last ones, -1: none
-  };
-  struct User {
-    OfUser seen, now;
-    std::int32_t version = 0;     // how often it has changed
-    i64 look = 0, compared = 0;   // when its jobs were counted, and when it was compared
-    // whether its columns are the same for all of its jobs; of others, requested times stand for runs
-    bool is_same = false;
-  };
 
   const Table& table_;
   const std::size_t width_;
   const bool has_users_, foresees_;
-  Expressed expressed_;
-  i64 look_ = 0;
-  std::vector<i64> jobs_;            // visible at the last decision
-  std::vector<std::int32_t> lines_, before_;  // where their rows are, now and then
-  std::vector<std::int32_t> spare_;  // rows of no job
-  std::vector<Kept> kept_;           // by row
-  std::vector<Foretold> foretold_;   // likewise, if predictions change
+  LinedUp line_;
+  // by place in the window
   std::vector<float> rows_;
-  std::vector<User> users_;
-  std::vector<float> of_users_;      // (n_users, columns of users)
+  std::vector<i64> submits_;                  // [s]
+  std::vector<double> requested_, processors_;  // [s], and units
+  std::vector<std::uint8_t> fits_;            // if that is not of processors alone
+  std::vector<OfUser> of_user_;               // if users are shown
+  std::vector<Foretold> foretold_;            // if predictions change
+  Expressed expressed_;
+  ShownUsers users_;
+  i64 time_ = -1, oldest_ = 0;  // [s] now, and the longest wait
+  double room_ = 0;             // free units
+  std::size_t stale_ = 0;       // from this place on, waits are of other times
 
  public:
   VisibleRows(const Table& table, i64 room)
       : table_(table),
-        width_((table.codes.size() + at_once - 1) / at_once * at_once),
+        width_(table.codes.size()),
         has_users_(!table.of_users.empty() || !table.of_both.empty()),
         foresees_(!table.foretold.empty() || table.model->learning),
-        expressed_(table.kept),
-        spare_(index(room)),
-        kept_(index(room)),
-        foretold_(foresees_ ? kept_.size() : 0),
-        rows_(index(room) * width_) {
-    forget();
-  }
-  std::size_t bytes() const {
-    return kept_.size() * (sizeof(Kept) + width_ * sizeof(float)) + foretold_.size() * sizeof(Foretold) +
-           users_.size() * sizeof(User);
-  }
+        rows_(index(room) * width_),
+        submits_(index(room)),
+        requested_(index(room)),
+        processors_(index(room)),
+        of_user_(has_users_ ? index(room) : 0),
+        foretold_(foresees_ ? index(room) : 0),
+        expressed_(table.kept_expressions),
+        users_(table, expressed_) {}
 
+  std::size_t bytes() const {
+    std::size_t total = line_.bytes() + users_.bytes();
+    const auto add = [&](const auto& column) { total += column.size() * sizeof(column[0]); };
+    add(rows_), add(submits_), add(requested_), add(processors_), add(fits_), add(of_user_), add(foretold_);
+    return total;
+  }
   // Another simulation goes on.
   void forget() {
-    jobs_.clear(), lines_.clear();
-    spare_.resize(kept_.size());
-    std::iota(spare_.begin(), spare_.end(), std::int32_t{0});
-    for (User& each : users_) each.seen.running = each.seen.runs.back() = unknown;
+    line_.clear();
+    users_.forget();
+    time_ = -1;
   }
-  // Copy the rows of n visible jobs from the i-th on, and zeros behind them: fewer than `at_once`.
-  void copy_rows(std::size_t i, std::size_t n, float* out) const {
-    const std::size_t width = table_.codes.size(), n_of_users = table_.of_users.size();
-    const Table::Written* of_users = table_.of_users.data();
-    for (const std::int32_t *line = &lines_[i], *last = line + n; line < last; ++line, out += width) {
-      const float* row = &rows_[index(*line) * width_];
-      for (std::size_t k = 0; k < width_; k += at_once) std::memcpy(out + k, row + k, at_once * sizeof(float));
-      if (n_of_users == 0) continue;
-      const std::size_t user = index(kept_[index(*line)].user);
-      if (!users_[user].is_same) continue;
-      const float* values = &of_users_[user * n_of_users];
-      for (std::size_t k = 0; k < n_of_users; ++k) out[of_users[k].column] = values[k];
-    }
-  }
-
-  // Bring the rows of the visible jobs up to date; `policy_times`: [s] by job, if learned. The row of
-  // the first job of the episode in the table is `first`.
+  // Bring what is kept up to date with the jobs that are visible now.
   template <class S>
-  void renew(S& s, std::span<const i64> jobs, i64 first, const i64* policy_times) {
+  void renew(S& s, std::span<const i64> jobs, const InTable& at) {
     if (s.stops) forget();  // a job may wait again
-    ++look_;
     line_up(jobs);
-    if (has_users_) count(s);
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const i64 j = jobs[i];
-      bool is_fresh = lines_[i] < 0;
-      if (is_fresh) lines_[i] = take_row(s, j, first);
-      Kept& kept = kept_[index(lines_[i])];
-      float* row = &rows_[index(lines_[i]) * width_];
-      if (foresees_) is_fresh |= foresee(s, j, foretold_[index(lines_[i])], row, first, policy_times);
-      if (is_fresh) {
-        kept.version = -1;
-        write(s, table_.of_jobs, j, row, first, policy_times);
-      }
-      if (has_users_) look_at_user(s, j, kept, row, first, policy_times);
+    if (has_users_) users_.count(s);
+    for (const std::size_t i : line_.came()) take(s, i, at);
+    if (foresees_)
+      for (std::size_t i = 0; i < line_.size(); ++i)
+        if (foresee(s, i, at)) write_of_job(s, i, at);
+    if (has_users_)
+      for (std::size_t i = 0; i < line_.size();) i = look_at_user(s, i, at);
+    const bool has_passed = std::exchange(time_, s.time) != s.time;
+    stale_ = has_passed ? 0 : line_.came().empty() ? line_.size() : line_.came().front();
+  }
+  // The rows, one after the other.
+  void copy(float* out) const { std::memcpy(out, rows_.data(), line_.size() * width_ * sizeof(float)); }
+  std::size_t width() const { return width_; }
+  float* column(std::size_t k) { return rows_.data() + k; }
+
+  struct Sums {  // over all rows
+    double processors, area;
+    i64 oldest;      // [s]
+    double fitting;  // jobs
+  };
+  // Add up; `fits(j)` says whether a job could start now, if that is not a matter of its processors and
+  // of the free ones alone.
+  template <class F>
+  Sums add_up(bool by_processors, i64 free, F fits) {
+    const std::size_t n = line_.size();
+    const double *processors = processors_.data(), *requested = requested_.data();
+    const double room = room_ = static_cast<double>(free);
+    double width = 0, area = 0, fitting = 0;
+#pragma omp simd reduction(+ : width, area, fitting)
+    for (std::size_t i = 0; i < n; ++i) {
+      width += processors[i], area += processors[i] * requested[i];
+      fitting += processors[i] <= room ? 1.0 : 0.0;
     }
-    jobs_.assign(jobs.begin(), jobs.end());
+    if (constexpr double exact = i64{1} << 53; area >= exact) {  // below it the order of a sum is nothing to it
+      area = 0;
+      for (std::size_t i = 0; i < n; ++i) area += processors[i] * requested[i];
+    }
+    fits_.clear();
+    if (!by_processors) {
+      for (const i64 j : line_.jobs()) fits_.push_back(fits(j));
+      fitting = static_cast<double>(std::ranges::count(fits_, 1));
+    }
+    i64 first = time_;
+    for (std::size_t i = 0; i < n; ++i) first = std::min(first, submits_[i]);
+    oldest_ = time_ - first;
+    return {width, area, oldest_, fitting};
+  }
+  // Write a column that is of the time, or of the room, if it is such; return whether it is.
+  bool write_of_now(std::size_t k) {
+    const auto machine = static_cast<double>(table_.settings.processors);
+    const double *processors = processors_.data(), *requested = requested_.data(), room = room_;
+    const std::uint8_t* is_fit = fits_.data();
+    switch (static_cast<Shown>(table_.codes[k])) {
+      case Shown::wait:
+        with_waits([&](auto waited) {
+          write_column(k, stale_, [=](std::size_t i) {
+            const float t = waited(i);
+            return t / (t + static_cast<float>(hour));
+          });
+        });
+        return true;
+      case Shown::expansion:
+        with_waits([&](auto waited) {
+          write_column(k, stale_, [=](std::size_t i) {
+            const float t = waited(i);
+            return t / (t + static_cast<float>(requested[i]));
+          });
+        });
+        return true;
+      case Shown::fit:
+        if (fits_.empty()) write_column(k, 0, [=](std::size_t i) { return processors[i] <= room ? 1.0F : 0.0F; });
+        else write_column(k, 0, [=](std::size_t i) { return static_cast<float>(is_fit[i]); });
+        return true;
+      case Shown::leaves:  // units that the job leaves free
+        write_column(k, 0, [=](std::size_t i) {
+          const double left = room - processors[i];
+          return static_cast<float>((left > 0 ? left : 0.0) / machine);
+        });
+        return true;
+      default: return false;
+    }
   }
 
  private:
-  // Find the rows of jobs that were visible before, -1: none. Both are in the order of the log, but
-  // for the job in question if an agent follows a rule.
   void line_up(std::span<const i64> jobs) {
-    lines_.swap(before_);
-    lines_.resize(jobs.size());
-    std::size_t i = 0, k = 0;
-    const auto gone = [&] { spare_.push_back(before_[k++]); };
-    const auto is_next = [&] { return k < jobs_.size() && jobs_[k] == jobs[i]; };
-    const auto take = [&] { lines_[i] = is_next() ? before_[k++] : -1; };
-    if (table_.settings.follows() && !jobs.empty()) {
-      if (!is_next() && !jobs_.empty()) gone();
-      take();
-      i = 1;
-    }
-    for (; i < jobs.size(); ++i) {
-      while (k < jobs_.size() && jobs_[k] < jobs[i]) gone();
-      take();
-    }
-    while (k < jobs_.size()) gone();
+    line_.set(jobs, table_.settings.follows());
+    line_.move(rows_, width_);
+    line_.move(submits_), line_.move(requested_), line_.move(processors_);
+    if (has_users_) line_.move(of_user_);
+    if (foresees_) line_.move(foretold_);
   }
+  float* row(std::size_t i) { return rows_.data() + i * width_; }
+  // Write what is of a job that came.
   template <class S>
-  std::int32_t take_row(const S& s, i64 j, i64 first) {
-    const std::int32_t row = spare_.back();
-    spare_.pop_back();
-    kept_[index(row)] = {};
-    if (foresees_) foretold_[index(row)] = {};
-    if (has_users_) kept_[index(row)].user = static_cast<std::int32_t>(s.model.users[j]);
-    const std::size_t n = table_.codes.size();
-    std::copy_n(&table_.still[index(first + j) * n], n, &rows_[index(row) * width_]);
-    return row;
+  void take(S& s, std::size_t i, const InTable& at) {
+    const i64 j = line_.jobs()[i];
+    const Job& job = s.job(j);
+    submits_[i] = job.submit;
+    requested_[i] = static_cast<double>(job.requested), processors_[i] = static_cast<double>(job.processors);
+    if (has_users_) of_user_[i] = {static_cast<std::int32_t>(s.model.users[j]), -1};
+    std::copy_n(&table_.still[index(at.first + j) * width_], width_, row(i));
+    if (foresees_) foretold_[i] = {}, foresee(s, i, at);
+    write_of_job(s, i, at);
   }
   // Write the columns of predictions if these have changed; return whether they have.
   template <class S>
-  bool foresee(const S& s, i64 j, Foretold& foretold, float* row, i64 first, const i64* policy_times) {
-    const Foretold now{s.of(j).predicted, policy_times ? policy_times[j] : table_.ordered_by[first + j]};
-    if (std::exchange(foretold, now) == now) return false;
+  bool foresee(const S& s, std::size_t i, const InTable& at) {
+    const i64 j = line_.jobs()[i];
+    const Foretold now{s.of(j).predicted, at.learned ? at.learned[j] : table_.ordered_by[at.first + j]};
+    if (std::exchange(foretold_[i], now) == now) return false;
     for (const std::size_t column : table_.foretold) {
       const bool is_predicted = static_cast<Shown>(table_.codes[column]) == Shown::predicted;
-      row[column] = squashed(is_predicted ? now.predicted : now.policy_time);
+      row(i)[column] = squashed(is_predicted ? now.predicted : now.policy_time);
     }
     return true;
   }
-  // Count the running and the waiting jobs of users.
+  // Write the columns of the user of a job, and of the jobs behind it that have the same user and are
+  // as old, if they may have changed; return the place behind these.
   template <class S>
-  void count(const S& s) {
-    users_.resize(index(s.model.n_users));
-    of_users_.resize(users_.size() * table_.of_users.size());
-    const auto now_of = [&](i64 j) -> OfUser& {
-      User& user = users_[index(s.model.users[j])];
-      if (std::exchange(user.look, look_) != look_) user.now.running = user.now.waiting = 0;
-      return user.now;
-    };
-    s.each_running_job([&](const Entry& e) { ++now_of(e.job).running; });
-    s.queue.jobs.each([&](const Entry& e) { ++now_of(e.job).waiting; });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) ++now_of(j).waiting;
-  }
-  // Write the columns of the user of a job if they may have changed.
-  template <class S>
-  void look_at_user(S& s, i64 j, Kept& kept, float* row, i64 first, const i64* policy_times) {
-    User& user = users_[index(kept.user)];
-    if (user.compared != look_) compare(s, j, user, first, policy_times);
-    if (user.is_same && table_.of_both.empty()) return;
-    if (std::exchange(kept.version, user.version) == user.version) return;
-    if (!user.is_same) write(s, table_.of_users, j, row, first, policy_times);
-    write(s, table_.of_both, j, row, first, policy_times);
-  }
-  // See whether a user has changed, one of whose jobs is j.
-  template <class S>
-  void compare(S& s, i64 j, User& user, i64 first, const i64* policy_times) {
-    user.compared = look_;
-    const i64 kept = s.rules().kept(), n = std::min(kept, State::most_runs);
-    if (n > 0) std::copy_n(s.history(j) + kept - n, n, user.now.runs.end() - n);
-    const bool have_run = user.now.runs != user.seen.runs;
-    const bool is_counted = user.now.running != user.seen.running || user.now.waiting != user.seen.waiting;
-    if (!have_run && !is_counted) return;
-    user.seen = user.now;
-    ++user.version;
-    const bool was_same = std::exchange(user.is_same, n > 0 && user.now.runs.back() >= 0);
-    if (!user.is_same) return;
-    look_at(s, j, first, policy_times);
-    float* value = of_users_.data() + index(&user - users_.data()) * table_.of_users.size();
-    for (const Table::Written& each : table_.of_users) {
-      if (!was_same || (have_run && each.sees_runs) || (is_counted && each.sees_counts)) *value = shown(each.which, policy_times);
-      ++value;
+  std::size_t look_at_user(S& s, std::size_t i, const InTable& at) {
+    const OfUser shown = of_user_[i];
+    const std::size_t user = index(shown.user);
+    users_.look_at(s, line_.jobs()[i], user);
+    const OfUser now{shown.user, users_.version(user)};
+    std::size_t end = i;
+    for (; end < line_.size() && of_user_[end] == shown; ++end) of_user_[end] = now;
+    if (now == shown) return end;
+    const bool is_same = users_.is_same(user);
+    if (is_same) {
+      const float* value = users_.values(user);
+      for (const Table::Written& each : table_.of_users) fill_column(each.column, i, end, *value++);
     }
+    if (is_same && table_.of_both.empty()) return end;
+    for (; i < end; ++i) {
+      if (!is_same) write(s, table_.of_users, i, at);
+      write(s, table_.of_both, i, at);
+    }
+    return end;
+  }
+  template <class S>
+  void write_of_job(S& s, std::size_t i, const InTable& at) {
+    if (has_users_) of_user_[i].version = -1;
+    write(s, table_.of_jobs, i, at);
   }
   // Write some expressions of a job to its row.
   template <class S>
-  void write(S& s, const std::vector<Table::Written>& which, i64 j, float* row, i64 first, const i64* policy_times) {
+  void write(S& s, const std::vector<Table::Written>& which, std::size_t i, const InTable& at) {
     if (which.empty()) return;
-    look_at(s, j, first, policy_times);
-    for (const Table::Written& each : which) row[each.column] = shown(each.which, policy_times);
+    const std::size_t user = has_users_ ? index(of_user_[i].user) : 0;
+    const i64 running = has_users_ ? users_.running(user) : 0, waiting = has_users_ ? users_.waiting(user) : 0;
+    expressed_.look_at(s, line_.jobs()[i], running, waiting, at);
+    for (const Table::Written& each : which)
+      row(i)[each.column] = squashed_number(*expressed_.values(each.which, at));
   }
-  template <class S>
-  void look_at(const S& s, i64 j, i64 first, const i64* policy_times) {
-    const OfUser own = has_users_ ? users_[index(s.model.users[j])].now : OfUser();
-    expressed_.look_at(s, j, first, own.running, own.waiting, policy_times);
+  // Call f with a function that returns how long the job of a row has waited [s]; of 32 bits if these
+  // are enough, which processors turn into float many at once.
+  template <class F>
+  void with_waits(F f) const {
+    const i64 *submits = submits_.data(), now = time_;
+    if (oldest_ <= std::numeric_limits<std::int32_t>::max())
+      f([=](std::size_t i) { return static_cast<float>(static_cast<std::int32_t>(now - submits[i])); });
+    else
+      f([=](std::size_t i) { return static_cast<float>(now - submits[i]); });
   }
-  float shown(std::size_t k, const i64* policy_times) {
-    return squashed_number(*expressed_.values(k, policy_times));
+  void fill_column(std::size_t k, std::size_t first, std::size_t end, float value) {
+    for (float *out = row(first) + k, *behind = row(end) + k; out < behind; out += width_) *out = value;
+  }
+  // Write a column from a place on. Values are worked out apart, so that compilers do many at once.
+  template <class F>
+  void write_column(std::size_t k, std::size_t first, F value_of) {
+    std::array<float, some> values;
+    for (const std::size_t n = line_.size(); first < n; first += some) {
+      const std::size_t count = std::min(some, n - first);
+      for (std::size_t i = 0; i < count; ++i) values[i] = value_of(first + i);
+      float* out = column(k) + first * width_;
+      for (std::size_t i = 0; i < count; ++i, out += width_) *out = values[i];
+    }
   }
 };
 

@@ -185,7 +185,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
                                                  Program::state, Program::in_use};
       e.codes.push_back(any_of(takes_two ? Program::add + bytes.below(Program::choice - Program::add)
                                          : pushed[index(bytes.below(pushed.size()))]));
-      const i64 most = e.codes.back() == Program::state ? static_cast<i64>(State::n_names) : 2;
+      const i64 most = e.codes.back() == Program::state ? static_cast<i64>(State::n_values) : 2;
       e.numbers.push_back(wild && bytes.one_in(4) ? bytes.real() : static_cast<double>(bytes.below(most)));
       depth += takes_two ? -1 : 1;
     }

@@ -133,6 +133,16 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   std::shared_ptr<AnySimulation> copy() const override {
     return std::make_shared<OneSimulation>(*this);
   }
+  // The same with another model, of jobs that are the same as far as they have been submitted.
+  std::shared_ptr<OneSimulation> with(std::shared_ptr<const Model> model) {
+    auto found = std::make_shared<OneSimulation>(std::move(model));
+    Archive known;
+    keep(known, *this);
+    const std::string bytes = known.written();
+    Archive again(bytes, found->model_->n_jobs, found->model_->n_jobs);
+    keep(again, *found);
+    return found;
+  }
   Present now() const override {
     const bool outages = sim_.outages && sim_.outages->is_left();
     return {sim_.time, model_->n_jobs - sim_.next + outages, sim_.free,
@@ -359,9 +369,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (reason) throw std::invalid_argument(reason);
     for (const i64 j : jobs) checked(j);
     Expressed expressed({told});
-    const i64* learned = answers_.learned_times();
-    expressed.look(sim_, jobs, 0, learned);
-    const double* values = expressed.values(0, learned);
+    const InTable at{0, answers_.learned_times()};
+    expressed.look(sim_, jobs, at);
+    const double* values = expressed.values(0, at);
     return {values, values + jobs.size()};
   }
   std::vector<i64> in_order(std::vector<i64> jobs) const override {

@@ -197,7 +197,8 @@ def test_facts_and_columns_of_several_machines() -> None:
     assert {machine["processors"]: machine["cleaning"] for machine in value["machines"]} == {
         size: dict(of_size.cleaning) for size, of_size in jobs.items()
     }
-    text, rows = succeed(*words).stdout.partition("Who pays")[0], as_csv(*words)
+    printed, rows = succeed(*words).stdout.partition("Who pays")[0], as_csv(*words)
+    text = printed[printed.index("\nscheduler ") :]  # behind the findings
     for entry, row in zip(value["results"], rows, strict=True):
         size, mean = entry["processors"], entry["mean_bsld"]
         assert (row["processors"], float(row["mean_bsld"])) == (str(size), mean)
@@ -209,7 +210,7 @@ def test_facts_and_columns_of_several_machines() -> None:
             result["mean_bsld"] for result in value["results"] if result["processors"] == size
         )
         assert first.endswith("*") == (mean == best)
-    assert "cleaning on 8 processors:" in text
+    assert "cleaning on 8 processors:" in printed
     assert "* best of its column and machine" in text
 
 
@@ -268,7 +269,8 @@ def test_intervals_and_who_pays_are_in_every_format() -> None:
     comparison = hpcgym.compare(log, rules)
     assert comparison.above["saf"].low == comparison.above["saf"].low  # there are weeks enough
     shown = succeed(*words).stdout.splitlines()
-    assert set(comparison.lines) <= {*shown}
+    assert shown[: len(comparison.findings)] == comparison.findings
+    assert set(comparison.remarks) <= {*shown}
     paid = gains.who_pays(comparison)
     assert list(paid) == ["easy", "saf"]
     results = {row["scheduler"]["name"]: row for row in as_json(*words)["results"]}

@@ -26,12 +26,12 @@ def test_the_page_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     names = {f"{name}:threshold=1h": name for name in ("easy", "saf")}
     words = ["explore", WORKLOAD, "--scheduler", ",".join(names)]
-    words += ["--output", "two.html"]
+    words += ["--at", "60000", "--output", "two.html"]
     succeed(*words)
     jobs = load_workload(WORKLOAD)
     results = {called: simulate(jobs, name, threshold=3600) for called, name in names.items()}
     with commanded(Command(words, dict, "1970-01-01T00:00:00Z")):
-        assert Path("two.html").read_text() == page(results)
+        assert Path("two.html").read_text() == page(results, at=60_000)
 
 
 @pytest.mark.slow

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import as_csv, as_json, in_words, run, succeed
 
 import hpcgym
 from hpcgym.forecasting.backtests import METHODS
+from hpcgym.workload import write_swf
 
 AT = 250_000
 
@@ -35,14 +38,22 @@ def test_waiting_jobs_have_a_row_each(log: Path) -> None:
 
 def test_one_job_is_a_sentence(log: Path) -> None:
     state = hpcgym.snapshot(log, AT)
-    job = int(state.jobs.job_number[~state.running][-1])
-    asked = ("when", job, "--log", log, "--at", AT, "--by", "18:00", "--futures", 8)
+    forecast = hpcgym.forecast(state, "easy", futures=64)
+    reasons = forecast.reasons()
+    job = int(reasons.job[reasons.on > 0].iloc[0])
+    asked = ("when", job, "--log", log, "--at", AT, "--by", "18:00", "--futures", 64)
     lines = succeed(*asked).stdout.splitlines()
     assert lines[1].startswith(f"job {job} starts in ")
-    assert lines[2].startswith("by 18:00: ")
+    assert lines[-1].startswith("by 18:00: ")
     (row,) = as_json(*asked)
-    one = hpcgym.forecast(state, "easy", futures=8).of(job)
+    one, depends = forecast.of(job), forecast.depends_on(job).iloc[0]
+    assert forecast.why(job) == lines[2]
+    assert lines[2].startswith(f"its start depends most on job {depends.job:.0f}, which usually")
+    assert (row["depends_on"], row["depends_share"]) == (depends.job, depends.share)
+    assert row["depends_correlation"] == depends.correlation
     assert (row["job"], row["by"], row["p90_s"]) == (job, one.by("18:00"), one.quantiles()[2])
+    (row,) = as_json(*asked[:-1], 1)  # of one future nothing can be said
+    assert row["depends_on"] is row["depends_share"] is row["depends_correlation"] is None
 
 
 def test_a_job_that_is_not_there_yet(log: Path) -> None:
@@ -53,6 +64,60 @@ def test_a_job_that_is_not_there_yet(log: Path) -> None:
     for limit in ("4:00:00", "240", "4h"):
         (row,) = as_json(*asked, "-n", 16, "-t", limit, "--user", 3)
         assert row["p50_s"] == told.if_submitted(16, "4h", user=3).median
+        assert row["job"] is None
+    (row,) = as_json(*asked, "-n", 16, "-t", "UNLIMITED")
+    assert row["p50_s"] == told.if_submitted(16, "365d").median
+
+
+def test_users_and_partitions_have_names(log: Path, tmp_path: Path) -> None:
+    jobs = hpcgym.load_workload(log)
+    names = {"User": ["3 carol", "6 dan"], "Partition": ["1 long", "2 short"]}
+    part = np.where(jobs.requested_processors > 4, 1, 2)
+    named = replace(jobs.with_columns(partition=part), header={**jobs.header, **names})
+    path, script = tmp_path / "named.swf", tmp_path / "job.sh"
+    write_swf(named, path)
+    rules = "easy:quota=partition:jobs=2"
+    asked = ("when", "--log", path, "--at", AT, "--futures", 8, "--scheduler", rules)
+    told = hpcgym.forecast(hpcgym.snapshot(path, AT), "easy", quota="partition:jobs=2", futures=8)
+    new = ("-n", 2, "-t", "1h", "--user", "carol")
+    medians = [told.if_submitted(2, "1h", user=3, partition=name).median for name in (1, 2)]
+    assert medians[0] != medians[1]
+    for name, median in zip(("long", "short"), medians, strict=True):
+        (row,) = as_json(*asked, *new, "-p", name)
+        assert row["p50_s"] == median
+        script.write_text(f"#!/bin/sh\n#SBATCH -n 2 -t 60 -p {name}\n")
+        (row,) = as_json("when", script, *asked[1:], "--user", "carol")
+        assert (row["p50_s"], row["not_looked_at"]) == (median, "")
+    users = {row["user"] for row in as_json(*asked)}
+    assert ("dan" in users, 6 in users) == (True, False)
+    assert "of a user 'carl'; did you mean 'carol'" in in_words(
+        run(*asked, *new[:-1], "carl").stderr
+    )
+
+
+def test_a_dump_of_now_is_asked_without_a_warning_of_jobs_that_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "now.txt"
+    path.write_text(
+        "JobID|User|State|Submit|Start|End|TimelimitRaw|AllocCPUS|ReqCPUS\n"
+        "1|bob|RUNNING|2024-05-03T08:00:00|2024-05-03T08:05:00|Unknown|120|8|8\n"
+        "2|ann|PENDING|2024-05-03T08:30:00|Unknown|Unknown|240|0|8\n"
+    )
+    asked = ("--log", path, "--at", "2024-05-03T09:00", "--processors", 8, "--by", "Fri 10:06")
+    result = succeed("when", 2, *asked)
+    assert "1 job on 8 of 8 processors, 1 waiting" in in_words(result.stdout)
+    assert "by Fri 10:06: 100%" in result.stdout
+    assert "dropped" not in result.stderr
+
+
+def test_a_title_has_rules_as_they_were_given(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(
+        "ClusterName=c\nSchedulerType=sched/backfill\nPriorityType=priority/multifactor\n"
+    )
+    path.write_text(path.read_text() + "PriorityWeightAge=1000\nNodeName=n[1-64] CPUs=1\n")
+    path.write_text(path.read_text() + "PartitionName=all Nodes=ALL Default=YES\n")
+    asked = ("when", "--log", log, "--at", AT, "--futures", 2, "--scheduler", path)
+    assert in_words(succeed(*asked).stdout).partition(";")[2].startswith(f" 2 futures by {path}")
 
 
 def test_a_script_is_a_job_that_is_not_there_yet(log: Path, tmp_path: Path) -> None:
@@ -60,14 +125,14 @@ def test_a_script_is_a_job_that_is_not_there_yet(log: Path, tmp_path: Path) -> N
     script.write_text("#!/bin/sh\n#SBATCH -n 8 -c 2 -t 4:00:00\n#SBATCH --gres=gpu:1 -p long\n")
     asked = ("when", script, "--log", log, "--at", AT, "--scheduler", "saf", "--futures", 8)
     lines = succeed(*asked).stdout.splitlines()
-    assert lines[1].endswith("8 parts of 2 core; 4 h; not looked at: -p, --gres")
+    assert lines[1].endswith("8 parts of 2 core; 4 h; not looked at: --partition, --gres")
     assert lines[2].startswith("such a job starts in ")
     told = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
     for limit in ((), ("-t", "30")):
         (row,) = as_json(*asked, *limit)
         requested = "30min" if limit else "4h"
         assert row["p50_s"] == told.if_submitted(16, requested).median
-        assert row["not_looked_at"] == "p gres"
+        assert row["not_looked_at"] == "partition gres"
     script.write_text("#!/bin/sh\n#SBATCH -n 8\n")
     assert "has no --time: give -t" in in_words(run(*asked).stderr)
     script.write_text("#!/bin/sh\n\n#SBATCH -n some\n")
@@ -101,7 +166,8 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
     asked = ("when", "--backtest", log, "--moments", 4, "--futures", 4)
     text = in_words(succeed(*asked).stdout)
     assert "recent waits alone, and their 95 % intervals held" in text
-    assert "%; the waits are those of the rules themselves" in text
+    assert "; what has been best so far: " in text
+    assert "% of the pool); the waits are those of the rules themselves" in text
     rows = as_json(*asked, "--truth", "recorded")
     assert [row["method"] for row in rows] == [*METHODS]
     assert all(0 <= row["coverage_80"] <= 1 for row in rows)
@@ -120,6 +186,8 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
         ("-n 4", "a job that is not there yet has both"),
         ("7 -n 4 -t 60", "either a waiting job or a new one"),
         ("--user 3", "give -n and -t, too"),
+        ("7 --partition long", "give -n and -t, too"),
+        ("-n 4 -t 60 --partition long", "unknown partition 'long'"),
         ("-n 4 -t soon", "'soon' is no time limit such as 4:00:00, 90 (minutes) or 4h"),
         ("-n 400 -t 60", "processors must be a whole number from 1 to 64, not 400"),
         ("1", "job 1 does not wait"),

@@ -36,7 +36,7 @@ def label(value: Any) -> str:
 NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy")
 FOLLOWING = ("Backfill", "Inspector")  # a rule orders the queue
 LIMITED = ("PowerCap", "EnergyBudget")
-EVERY = (*NAMES, *FOLLOWING, *LIMITED, "CoSchedule")
+EVERY = (*NAMES, *FOLLOWING, *LIMITED, "CoSchedule", "Submit")
 SINGLE: dict[str, Any] = {name: maker(name + "Env" * (name in LIMITED)) for name in EVERY}
 CLASSES: dict[str, Any] = {name: getattr(envs, name + "Env" * (name in LIMITED)) for name in EVERY}
 VECTOR: dict[str, Any] = {name: maker(f"{name}Vector") for name in EVERY}

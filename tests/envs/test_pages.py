@@ -29,9 +29,14 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.ids import id_of
 from hpcgym.envs.page import arguments
+from hpcgym.envs.submit import Submit
 
 ALL = (*NAMES, *FOLLOWING, *LIMITED)
-PAGES: dict[str, Any] = {**{name: CLASSES[name] for name in ALL}, "CoSchedule": CoSchedule}
+PAGES: dict[str, Any] = {
+    **{name: CLASSES[name] for name in ALL},
+    "CoSchedule": CoSchedule,
+    "Submit": Submit,
+}
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "environments"
 
@@ -82,7 +87,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
     parameters = arguments_of(PAGES[name])
     expected = {argument_name: parameter.default for argument_name, parameter in parameters.items()}
     shares = name == "CoSchedule"
-    if name in (*NAMES, *FOLLOWING):
+    if name in (*NAMES, *FOLLOWING, "Submit"):
         del expected["power"]  # there are no limits to be kept
     rows = table(PAGES[name].__doc__ or "", "Arguments")
     assert set(rows) == set(expected)
@@ -194,7 +199,7 @@ def test_keys_of_info(name: str) -> None:
     rows = table(PAGES[name].__doc__ or "", "Info")
     if name not in ("JobSelection", "Backfill", "CoSchedule"):
         del rows["action_mask"]
-    more: dict[str, Any] = {"paid": "end"} if name in (*NAMES, *FOLLOWING) else {}
+    more: dict[str, Any] = {"paid": "end"} if name in (*NAMES, *FOLLOWING, "Submit") else {}
     more |= {} if name == "CoSchedule" else {"workload": BUSY}
     env = PAGES[name](jobs=10, **more)
     always = {key for key, (when, *_) in rows.items() if "at the end" not in when}

@@ -30,6 +30,7 @@ from driving import (
     whole,
 )
 from driving import given as given_at
+from few_jobs import few_jobs
 from gymnasium.vector import AutoresetMode
 from test_expressions_shown import Seen
 
@@ -168,6 +169,22 @@ def test_rows_are_those_of_plain_programs(
 
     play(env, look)
     play(env, look)  # again: what was kept is of another simulation
+
+
+def test_a_wait_that_32_bits_do_not_hold() -> None:
+    """The third job waits 2^32 s and more, those behind it for a few."""
+    long = 2**32
+    jobs = few_jobs(1, [0, 0, 0, long - 5, long], [long, 9, 9, 9, 9], [1] * 5)
+    names = ("wait", "expansion", "area")
+    env = SINGLE["JobSelection"](**whole(jobs, features=names))
+    env.reset(seed=0)
+    env.step(0)
+    observation, _, _, _, info = env.step(0)
+    rows = info["window"][info["window"] >= 0].tolist()
+    assert (env.time, rows) == (long + 9, [2, 3, 4])
+    plain = Plain(env, rows)
+    for k, name in enumerate(names):
+        assert_same(observation["jobs"][:3, k], np.array(plain.column(name), np.float32), name)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

@@ -14,6 +14,7 @@ from serving import served
 from hpcgym.explanation import explain
 from hpcgym.explore import show, write_page
 from hpcgym.explore.document import Cell, sheet, table
+from hpcgym.explore.fans import fans_of
 from hpcgym.explore.live import Server, Session
 from hpcgym.simulation.run import simulate
 from hpcgym.units import duration
@@ -396,6 +397,62 @@ def live(kth: Any) -> Iterator[Server]:
     session = Session({"EASY": simulate(kth, "easy")}, ["hpcgym", "simulate", "KTH-SP2"])
     with served(session) as server:
         yield server
+
+
+NOW = 6_400_000  # s after the first submission of KTH-SP2, 34 jobs wait under EASY
+
+
+def fan_of(tab: Any, number: int) -> dict[str, Any]:
+    rows = state(tab, "fans.rows.map(({ j, ...row }) => [explorer.state.jobs.number[j], row])")
+    return dict(rows)[number]  # type: ignore[no-any-return]
+
+
+def test_the_slider_shows_what_was_expected(visit: Any, live: Server, kth: Any) -> None:
+    tab = visit(f"{live.address}#t={NOW - 40_000}_{NOW + 160_000}")
+    assert not tab.is_visible("#fans")
+    box = tab.locator("#now").bounding_box()
+    tab.mouse.click(box["x"] + 8 + (box["width"] - 16) / 5, box["y"] + 10)
+    tab.wait_for_selector("body[data-expected]", state="attached")
+    tab.wait_for_selector("#fans")
+    now = state(tab, "now")
+    assert abs(now - NOW) < 600
+    told = fans_of(simulate(kth, "easy"), now + int(kth.submit_time[0]))
+    assert len(state(tab, "fans.rows")) == len(told["jobs"]) > 20
+    for number, levels, on, share in told["jobs"]:
+        row = fan_of(tab, number)
+        assert (row["levels"], row["on"], row["share"]) == (levels, on, share)
+    assert re.match(r"\d+ of \d+ waiting jobs: 50, 80, 95 %", tab.inner_text("#label-fans"))
+    line, pane = (tab.locator(part).bounding_box() for part in ("#now-line", "#gantt0"))
+    assert abs(line["x"] + 1 - pane["x"] - pane["width"] / 5) < 5
+    fans = tab.locator("#fans").bounding_box()
+    place = fans["x"] + 300, fans["y"] + 40
+    tab.mouse.move(*place)
+    assert "expected in " in tab.inner_text("#tip")
+    tab.mouse.click(*place)
+    tab.wait_for_selector("#expected")
+    job = int(tab.get_attribute("body", "data-job"))
+    start = int(simulate(kth, "easy").start[kth.job_number == job].item() - kth.submit_time[0])
+    text = tab.inner_text("#expected")
+    assert f"it was in {duration(start - now)}." in text
+    on = fan_of(tab, job)["on"]
+    words = "on no running job alone" if on is None else f"on job {on}, which usually ends at"
+    assert words in " ".join(text.split())
+    assert "<rect" in tab.evaluate("explorer.svgText()")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_of_a_moment_has_its_fans(visit: Any, kth: Any, tmp_path: Path, width: int) -> None:
+    results = [simulate(kth, name) for name in ("easy", "saf", "fcfs")]
+    at = NOW + int(kth.submit_time[0])
+    write_page(results, tmp_path / "page.html", at=at)
+    tab = visit((tmp_path / "page.html").as_uri(), viewport={"width": width, "height": 850})
+    assert tab.is_visible("#fans")
+    assert not tab.is_visible("#now")
+    assert len(state(tab, "fans.rows")) == len(fans_of(results[0], at)["jobs"])
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    tab.select_option("#shown0", "2")  # forecasts are of the first schedule
+    settled(tab)
+    assert not tab.is_visible("#fans")
 
 
 def test_rules_between_the_steps_of_sliders_stay(visit: Any, kth: Any) -> None:

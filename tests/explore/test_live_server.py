@@ -17,8 +17,10 @@ from mistakes import mistakes_of
 from serving import served
 from test_page import unpacked
 
+from hpcgym import forecast, snapshot
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import explain
+from hpcgym.explore.fans import FAN, FUTURES
 from hpcgym.explore.live import Server, Session, options_of
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
@@ -157,6 +159,31 @@ def test_rules_that_are_not_changed_stay(workload: Any) -> None:
     assert "threshold 3,600 s" in head["run"]["rules"]
 
 
+def test_forecasts_are_those_of_the_library(ask: Callable[..., Asked], workload: Any) -> None:
+    """Of the schedule that stays, in seconds since the first submission."""
+    result, first = simulate(workload, "easy"), int(workload.submit_time[0])
+    at = int(result.start[result.wait.argmax()]) - 3600
+    status, kind, body = ask("forecast", {"at": at - first})
+    assert (status, kind) == (200, "application/json")
+    answer = json.loads(body)
+    assert json.loads(ask("forecast", {"at": at - first})[2]) == answer
+    state = snapshot(result, at)
+    told = forecast(state, "easy", futures=FUTURES)
+    table = told.table(FAN)
+    assert answer["now"] == at - first
+    assert [job for job, *_ in answer["jobs"]] == table.job.tolist()
+    assert len(table) > 3
+    levels = [levels for _, levels, *_ in answer["jobs"]]
+    np.testing.assert_allclose(np.array(levels) + first, table.iloc[:, -len(FAN) :], atol=0.5)
+    some = False
+    for job, _, on, share in answer["jobs"]:
+        words = told.why(job)
+        most = told.depends_on(job).iloc[0]
+        assert (on, share) == ((most.job, most.share) if words else (None, None))
+        some |= bool(words)
+    assert some
+
+
 @pytest.mark.parametrize(
     ("path", "question", "status", "words"),
     [
@@ -182,6 +209,10 @@ def test_rules_that_are_not_changed_stay(workload: Any) -> None:
         ("simulate", {"processors": 1}, 422, "processors"),
         ("explain", {"job": 10**6, "schedule": 0}, 422, "has no job 1000000"),
         ("explain", {"job": "1"}, 422, "explain asks for a job"),
+        ("forecast", {}, 422, "forecast asks for a moment: whole seconds, from 0 on, as 'at'"),
+        ("forecast", {"at": -1}, 422, "forecast asks for a moment"),
+        ("forecast", {"at": 1.5}, 422, "forecast asks for a moment"),
+        ("forecast", {"at": 10**18}, 422, "forecast asks for a moment"),
         ("save", {"what": "money"}, 422, "unknown way to save 'money'"),
         ("dance", {}, 404, "there is nothing called 'dance' here"),
         ("dance", None, 404, "there is nothing called 'dance' here"),

@@ -14,6 +14,7 @@ from html_pages import Page
 from mistakes import mistakes_of
 
 from hpcgym.explore import page, show
+from hpcgym.explore.fans import fans_of
 from hpcgym.explore.page import as_text, pack
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
@@ -65,6 +66,18 @@ def test_what_a_page_is_told_is_the_schedule() -> None:
     assert "run1" not in columns  # as under the first
     users = np.array(head["kinds"]["user"])[columns["user"]]
     assert users.tolist() == [f"user {number}" for number in jobs.user_id]
+
+
+def test_a_page_of_a_moment_has_forecasts_of_the_first_schedule() -> None:
+    jobs = load_workload(SOURCE)
+    results = [simulate(jobs, name) for name in ("easy", "saf")]
+    at = int(results[0].start[results[0].wait.argmax()]) - 60
+    head, _ = packed_in(page(results, at=at))
+    assert head["fans"] == json.loads(json.dumps(fans_of(results[0], at)))
+    waiting = (jobs.submit_time < at) & (results[0].start >= at)
+    assert [job for job, *_ in head["fans"]["jobs"]] == jobs.job_number[waiting].tolist()
+    assert waiting.sum() > 0
+    assert "fans" not in packed_in(page(results))[0]
 
 
 def test_power_is_told_where_somebody_gave_watts() -> None:

@@ -100,7 +100,7 @@ def test_curves_are_those_of_pictures(node):
     for time, value in zip(curves["times"][::7], curves["values"][::7], strict=True):
         running = (result.start <= time) & (result.end > time)
         assert value == result.workload.requested_processors[running].sum()
-    drawn = envelope(np.array(curves["times"]), np.array(curves["values"]), 97)
+    drawn = envelope(np.array(curves["times"]), np.array(curves["values"]), np.linspace(t0, t1, 98))
     np.testing.assert_allclose(curves["mean"], drawn.mean, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(curves["low"], drawn.low)
     np.testing.assert_array_equal(curves["high"], drawn.high)
@@ -480,6 +480,43 @@ def test_what_was_in_the_way_of_a_job(node, made, rule):
         assert dict(in_the_way["inWay"]) == {i: by for i, by in earlier.items() if by > 0}
         helped += len(in_the_way["inWay"])
     assert helped > 3
+
+
+FANS = {
+    "now": 100,
+    "jobs": [
+        [7, [110, 120, 130, 140, 150, 160, None], 3, 0.35],
+        [8, [None] * 7, None, None],
+        [9, [100, 100, 105, 110, 120, 130, 140], None, None],
+    ],
+}
+
+
+def test_fans_lie_where_their_times_are(node):
+    """By hand: 1 s is 2 pixels; rows are 8 high; the first to start is above, never is last."""
+    body = """
+      const fans = fansOf(given, (number) => number - 7), start = [145, 190, 100];
+      const room = roomOfFans(fans, -1, 26 + 3 * 8, 1);
+      const shapes = fanShapes(room, start, (time) => (time - 100) * 2, 200, 1);
+      return { order: fans.rows.map(({ j }) => j), each: room.each, ...shapes };"""
+    found = node(["fans"], body, FANS)
+    assert (found["order"], found["each"]) == ([2, 0, 1], 8)
+    beyond = 209
+    assert found["boxes"] == [
+        *([0, 22, 80, 7, 0.2], [0, 22, 60, 7, 0.4], [10, 22, 30, 7, 0.75]),
+        *([20, 30, beyond - 20, 7, 0.2], [40, 30, 80, 7, 0.4], [60, 30, 40, 7, 0.75]),
+        *([beyond, 38, 1, 7, opacity] for opacity in (0.2, 0.4, 0.75)),
+    ]
+    assert found["medians"] == [[20, 22, 7], [80, 30, 7], [beyond, 38, 7]]
+    assert found["dots"] == [[0, 25.5, 3.5], [90, 33.5, 3.5], [180, 41.5, 3.5]]
+
+
+def test_where_there_is_little_room_the_first_and_the_picked_have_fans(node):
+    body = """
+      const fans = fansOf(given, (number) => number - 7);
+      const shown = (picked, height) => roomOfFans(fans, picked, height, 1).shown.map(({ j }) => j);
+      return [shown(-1, 36), shown(1, 36), shown(0, 36), shown(1, 500), shown(1, 1)];"""
+    assert node(["fans"], body, FANS) == [[2, 0], [2, 1], [2, 0], [2, 0, 1], [1]]
 
 
 def test_all_files_of_the_script_are_in_the_page():

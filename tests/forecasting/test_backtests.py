@@ -10,9 +10,11 @@ from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import Cluster
-from hpcgym.forecasting.backtests import METHODS, AtSubmission, _at_submission, _recent
-from hpcgym.forecasting.run_times import RunTimes
-from hpcgym.forecasting.scores import LEVELS, crps, places, recalibrated, scores
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.forecasting import boosting, methods
+from hpcgym.forecasting.backtests import Drawn, forecasts_at
+from hpcgym.forecasting.methods import LEARNED, METHODS
+from hpcgym.forecasting.scores import LEVELS, crps, places, scores
 from hpcgym.workload.model import Workload
 
 LOG = hpcgym.simulate("lublin:jobs=700,processors=64,load=1.1,seed=3", "easy").as_workload()
@@ -39,26 +41,43 @@ def test_a_backtest_has_a_row_for_each_method() -> None:
     assert recent[0] == recent[1]  # the same waits, whatever the rules
 
 
-def test_moments_do_not_see_the_future() -> None:
-    rows = np.flatnonzero(LOG.wait_time > 0)
-    row = int(rows[len(rows) // 2])
+def test_without_the_learner_its_rows_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boosting, "find_spec", lambda name: None)
+    with pytest.warns(HpcgymWarning, match=r"left out: boosting; .* install .*forecast"):
+        table = hpcgym.backtest(LOG, "easy", moments=4, futures=2)
+    assert table.method.tolist() == [name for name in METHODS if name not in LEARNED]
+    assert table.weight.sum() == pytest.approx(1)
+    with pytest.raises(HpcgymError, match="boosting needs scikit-learn: pip install"):
+        boosting.Boosting()
+
+
+def test_moments_do_not_see_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of none of the methods, with what boosting and the pool have learned by then."""
+    waits = np.flatnonzero(LOG.wait_time > 0)
+    chosen = waits[waits >= len(LOG) // 10]
+    monkeypatch.setattr(methods, "LEAST", 15)
+    monkeypatch.setattr(boosting, "FITTED", np.array([0.1, 0.5, 0.9]))
+    drawn = Drawn(chosen[20:60:2], chosen[100:140:2], chosen)
+    row = int(drawn.second[-1])
     now = int(LOG.submit_time[row])
     began = LOG.submit_time + LOG.wait_time
-    waits, ended = began >= now, began + LOG.run_time <= now
+    waiting, ended = began >= now, began + LOG.run_time <= now
     other = LOG.with_columns(
         run_time=np.where(ended, LOG.run_time, LOG.requested_time),
-        wait_time=np.where(waits, LOG.wait_time + 777, LOG.wait_time),
+        wait_time=np.where(waiting, LOG.wait_time + 777, LOG.wait_time),
     )
     other = other.take((np.arange(len(other)) <= row) | (np.arange(len(other)) % 3 == 0))
-    assert said(LOG, row) == said(other, row)
+    sooner = drawn._replace(taught=chosen[chosen <= row])
+    first, second = (last_said(log, of) for log, of in ((LOG, drawn), (other, sooner)))
+    assert first.keys() == METHODS.keys()
+    assert first == second
+    assert first["boosting"] != first["recent"]  # they have learned
+    assert first["median, learned"] != first["futures"] != first["futures, raw"]
 
 
-def said(log: Workload, row: int) -> list[object]:
-    rules, machine = hpcgym.Scheduler(), Cluster(64)
-    moment = _at_submission(log, row, rules, machine, RunTimes(log), 8, 0, None)
-    assert isinstance(moment, AtSubmission)
-    (recent,) = _recent(log, [row])
-    return [moment.samples.tolist(), moment.requested, moment.median, recent.tolist()]
+def last_said(log: Workload, drawn: Drawn) -> dict[str, list[float]]:
+    done = forecasts_at(log, drawn, hpcgym.Scheduler(), Cluster(64), futures=8)
+    return {name: said[-1].tolist() for name, said in done.said.items()}
 
 
 def test_the_crps_of_a_point_is_its_error() -> None:
@@ -80,17 +99,11 @@ def test_scores_by_hand() -> None:
     assert found["median_error_h"] == pytest.approx((60 / 3600 + 11) / 2)
 
 
-def test_recalibration_widens_what_was_too_sure() -> None:
+def test_places_are_random_among_equals() -> None:
     rng = np.random.default_rng(0)
-    samples = rng.normal(0, 1, (4000, 64))
-    place = places(samples, rng.normal(0, 2, 4000), rng)
-    levels = recalibrated(place)
-    assert levels[0] < 0.01
-    assert levels[-1] > 0.99
-    fair = recalibrated(places(samples, rng.normal(0, 1, 4000), rng))
-    assert np.abs(fair - LEVELS).max() < 0.03
-    assert recalibrated(np.zeros(0)).tolist() == LEVELS.tolist()
-    assert (places(np.zeros((9, 3)), np.zeros(9), rng) >= 0).all()
+    even = places(np.zeros((900, 3)), np.zeros(900), rng)
+    assert (even >= 0).all()
+    assert np.quantile(even, [0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9], abs=0.05)
 
 
 test_mistakes = mistakes_of(globals())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from mistakes import mistakes_of
 from other_futures import altered
 
@@ -14,9 +18,12 @@ import hpcgym
 from hpcgym import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.forecasting.arrivals import Arrivals
-from hpcgym.forecasting.forecasts import StartForecast, day_began
+from hpcgym.forecasting.forecasts import StartForecast
+from hpcgym.forecasting.reasons import correlations, least_told
 from hpcgym.forecasting.run_times import Distribution, RunTimes
+from hpcgym.machine import Partition
 from hpcgym.schedule.result import Result
+from hpcgym.workload.extracts import joined
 from hpcgym.workload.model import Workload
 
 LOG = hpcgym.load_workload("lublin:jobs=900,processors=64,load=1.1,seed=3")
@@ -37,7 +44,7 @@ def told(state: Any, rules: str = "easy", **more: Any) -> list[Any]:
     shapes = forecast.shapes([8, 32], ["1h", 7200])
     table = forecast.table()
     shorter = forecast.shorter(int(table.job.iloc[-1]), [600]) if len(table) else shapes
-    tables = [table.to_numpy().tolist() for table in (table, shapes, shorter)]
+    tables = [each.to_numpy().tolist() for each in (table, shapes, shorter, forecast.reasons())]
     return [*tables, forecast.starts.tolist(), new.starts.tolist()]
 
 
@@ -204,15 +211,45 @@ def test_a_log_says_when_it_knows_too_little() -> None:
     jobs = pd.DataFrame({name: log.columns[name] for name in names})
     jobs.loc[jobs.run_time > 9000, "run_time"] = -1
     with pytest.warns(WorkloadWarning, match="had no run time and were dropped"):
-        hpcgym.snapshot(jobs, last, processors=64)
+        hpcgym.snapshot(hpcgym.load_workload(jobs, processors=64), last)
+    with warnings.catch_warnings(record=True) as told_of:
+        warnings.simplefilter("always")
+        state = hpcgym.snapshot(jobs, last, processors=64)
+    assert not any("dropped" in str(warning.message) for warning in told_of)
+    assert (state.jobs.job_number[state.running]).size
 
 
-def test_days_begin_in_the_zone_of_the_log() -> None:
-    zone = {"UnixStartTime": ["1700000000"], "TimeZoneString": ["Europe/Berlin"]}
-    assert day_began(0, {}) == 0
-    assert day_began(DAY + 7, {}) == DAY
-    # 1700000000 is 23:13:20 in Berlin
-    assert day_began(0, zone) == -(23 * 3600 + 13 * 60 + 20)
+@pytest.mark.parametrize(
+    ("when", "hours"),
+    [
+        ("18:00", 8),
+        ("10:00", 0),
+        ("9:59:59", 24 - 1 / 3600 + 1),  # Sunday has 25 hours
+        ("sun 18:00", 33),
+        ("Saturday 9:00", 24 * 7 + 0),
+        ("Mon 24:00", 24 + 25 + 24 - 10),
+        ("2023-10-29 18:00", 33),
+        ("2023-10-29T18:00:00+01:00", 33),
+        ("2023-10-28", -10),
+        ("6h", 6),
+    ],
+)
+def test_times_are_those_of_the_clocks_of_the_log(when: str, hours: float) -> None:
+    """It is Saturday, 2023-10-28, 10:00 in Berlin, where clocks are set back in the night."""
+    zone = {"UnixStartTime": ["1698393600"], "TimeZoneString": ["Europe/Berlin"]}
+    now = 1698480000 - 1698393600
+    one = StartForecast(7, now, np.array([np.inf]), zone)
+    assert one.second_of(when) == now + 3600 * hours
+
+
+def test_without_dates_there_are_no_weekdays() -> None:
+    one = StartForecast(7, DAY, np.array([np.inf]))
+    for wrong in ("Tue 18:00", "2024-05-03 18:00"):
+        with pytest.raises(HpcgymError, match="the log does not tell the date at which it begins"):
+            one.second_of(wrong)
+    for wrong in ("Tux 18:00", "Tue 25:00", "2024-05-33"):
+        with pytest.raises(HpcgymError, match=r"^by"):
+            StartForecast(7, 0, one.starts, {"UnixStartTime": ["1698393600"]}).second_of(wrong)
 
 
 def test_smaller_and_shorter_jobs_start_no_later_in_the_mean() -> None:
@@ -273,6 +310,152 @@ def test_nodes_have_forecasts_too() -> None:
     forecast = hpcgym.forecast(hpcgym.snapshot(result, busy(result)), "easy", futures=4)
     assert np.isfinite(forecast.starts).all()
     assert np.isfinite(forecast.if_submitted(64, "1h").starts).all()
+
+
+def test_a_start_depends_on_the_job_that_it_waits_for() -> None:
+    """Job 3 starts as job 1 ends, which has 3 of 4 processors; job 4 as all have ended."""
+    columns = {
+        "job_number": [1, 2, 3, 4],
+        "user_id": [1, 2, 3, 3],
+        "requested_processors": [3, 1, 3, 4],
+        "submit_time": [0, 0, 10, 20],
+        "wait_time": [0, 0, -1, -1],
+        "requested_time": [1000] * 4,
+        "run_time": [-1] * 4,
+    }
+    past = ended(run_time=[100, 200, 300, 400, 500] * 8, user_id=[1, 2] * 20)
+    past = past.with_columns(requested_time=np.full(40, 1000), job_number=np.arange(10, 50))
+    jobs = Workload.from_columns(columns, processors=4).with_columns(
+        submit_time=np.array([0, 0, 10, 20]) + 9000, wait_time=np.array([0, 0, -1, -1])
+    )
+    state = hpcgym.snapshot(joined(past, jobs), 9050)
+    assert state.jobs.job_number[state.running].tolist() == [1, 2]
+    forecast = hpcgym.forecast(state, "easy", futures=64)
+    of_third, of_fourth = forecast.depends_on(3), forecast.depends_on(4)
+    assert list(of_third) == ["job", "user", "processors", "correlation", "share"]
+    assert of_third.job.tolist() == [1, 2]
+    assert of_third.correlation[0] == pytest.approx(1)
+    assert abs(of_third.correlation[1]) < 0.4
+    assert of_fourth.job[0] == 1
+    assert of_fourth.correlation[0] < 0.9  # job 3 runs before it, too
+    shares = {job: np.median(forecast._own_runs[:, k]) / 1000 for k, job in enumerate([1, 2])}
+    assert dict(zip(of_third.job, of_third.share, strict=True)) == shares
+    reasons = forecast.reasons()
+    assert (reasons.job.tolist(), reasons.on.tolist()) == ([3, 4], [1, 1])
+    assert reasons.correlation.tolist() == [of_third.correlation[0], of_fourth.correlation[0]]
+    assert reasons.share.tolist() == [shares[1]] * 2
+    usual = f"{shares[1]:.0%}"
+    assert forecast.why(3) == (
+        f"its start depends most on job 1, which usually ends at {usual} of its request (rank"
+        " correlation 1.00)"
+    )
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=30)
+def test_correlations_are_those_of_ranks(seed: int) -> None:
+    """By the definition: ties have their mean rank, and never is the latest."""
+    rng = np.random.default_rng(seed)
+    runs, starts = rng.integers(1, 6, (12, 3)), rng.integers(0, 9, (12, 2)).astype(float)
+    starts[starts == 8] = np.inf
+
+    def ranks(values: Any) -> Any:
+        return [(values < x).sum() + ((values == x).sum() - 1) / 2 for x in values]
+
+    found = correlations(runs, starts)
+    for i in range(3):
+        for k in range(2):
+            both = [ranks(runs[:, i]), ranks(starts[:, k])]
+            wanted = 0 if min(map(np.std, both)) == 0 else np.corrcoef(both)[0, 1]
+            assert found[i, k] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_chance_alone_is_not_told() -> None:
+    """Of independent run times and starts of 20 jobs, one is told in a hundredth of the cases."""
+    rng = np.random.default_rng(0)
+    most = [correlations(rng.random((64, 20)), rng.random((64, 1))).max() for _ in range(400)]
+    assert 0 <= np.mean(np.array(most) > least_told(64, 20)) <= 0.03
+    assert least_told(1, 5) == least_told(9, 0) == 1
+
+
+def parted(default: str) -> tuple[Cluster, Workload]:
+    """A machine of which 8 nodes are a partition of their own, and a third of small jobs there."""
+    nodes = tuple(range(64))
+    parts = {"most": nodes[8:], "few": nodes[:8]}
+    machine = Cluster(
+        groups=(hpcgym.machine.NodeGroup("n", 64, {"core": 1}),),
+        partitions=tuple(
+            Partition(name, on, default=name == default) for name, on in parts.items()
+        ),
+    )
+    small = (LOG.requested_processors <= 8) & (np.arange(len(LOG)) % 3 == 0)
+    size = np.minimum(LOG.requested_processors, 56)
+    jobs = LOG.with_columns(partition=np.where(small, 2, 1), requested_processors=size)
+    names = {"Partition": ["1 most", "2 few"], "User": ["1 alice", "2 bob"]}
+    return machine, replace(jobs, header={**LOG.header, **names})
+
+
+def test_new_jobs_are_in_a_partition() -> None:
+    answers = {}
+    for default in ("most", "few"):
+        machine, jobs = parted(default)
+        result = hpcgym.simulate(jobs, "easy", cluster=machine)
+        forecast = hpcgym.forecast(hpcgym.snapshot(result, busy(result)), "easy", futures=4)
+        for asked in (None, "few", 2, "most"):
+            starts = forecast.if_submitted(4, "1h", partition=asked).starts.tolist()
+            answers[default, asked] = starts
+    assert answers["most", None] == answers["most", "most"] == answers["few", "most"]
+    assert answers["few", None] == answers["few", "few"] == answers["few", 2]
+    assert answers["few", "few"] != answers["few", "most"]
+    with pytest.raises(HpcgymError, match=r"^unknown partition 'fw'; did you mean 'few'"):
+        forecast.if_submitted(4, "1h", partition="fw")
+    with pytest.raises(WorkloadError, match="16 units of 1 core, in partition few"):
+        forecast.if_submitted(16, "1h", partition="few")
+
+
+def test_a_partition_in_which_no_job_has_been_yet() -> None:
+    machine, jobs = parted("most")
+    jobs = replace(
+        jobs.with_columns(partition=np.ones(len(jobs))), header={"Partition": ["1 most"]}
+    )
+    result = hpcgym.simulate(jobs, "easy", cluster=machine)
+    state = hpcgym.snapshot(result, busy(result))
+    forecast = hpcgym.forecast(state, "easy", futures=4)
+    assert forecast.partitions == {"most": 1, "few": 2}
+    assert forecast.if_submitted(8, "1h", partition="few").starts.tolist() == [state.time] * 4
+    assert forecast.if_submitted(8, "1h").median > state.time
+
+
+def test_users_have_names() -> None:
+    forecast = hpcgym.forecast(hpcgym.snapshot(replace_users(), busy(EASY)), "easy", futures=8)
+    by_number = forecast.if_submitted(16, "2h", user=3).starts.tolist()
+    for user in ("carol", "3"):
+        assert forecast.if_submitted(16, "2h", user=user).starts.tolist() == by_number
+    with pytest.raises(HpcgymError, match=r"of a user 'carl'; did you mean 'carol'"):
+        forecast.if_submitted(16, "2h", user="carl")
+    with pytest.raises(HpcgymError, match="of a user 'carol'; it tells no names"):
+        FORECAST.if_submitted(16, "2h", user="carol")
+
+
+def replace_users() -> Workload:
+    log = EASY.as_workload()
+    return replace(log, header={**log.header, "User": ["3 carol", "4 dora"]})
+
+
+def test_numbers_alone_are_seconds_and_not_minutes() -> None:
+    """Here, in Python; ``hpcgym when -t`` takes them as sbatch does."""
+    assert FORECAST.shapes([4], ["240", 240, "4min", "4:00:00"]).requested.tolist() == [
+        240, 240, 240, 14_400,
+    ]  # fmt: skip
+
+
+def test_warnings_point_to_who_asks() -> None:
+    """Also where what is asked for is worked out when it is first asked for."""
+    machine, _ = parted("most")
+    forecast = hpcgym.forecast(hpcgym.snapshot(EASY.as_workload(), busy(EASY), cluster=machine))
+    with pytest.warns(WorkloadWarning, match="none of the machine's partitions") as record:
+        forecast.table()
+    assert {warning.filename for warning in record} == {__file__}
 
 
 # --- Run times and arrivals -----------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
@@ -24,7 +25,7 @@ from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.overview import draw_overview, why_no_gantts
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.tables import named
-from hpcgym.report.timeline import BINS
+from hpcgym.report.timeline import BINS, bins_of, rows_beside_first
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
@@ -144,17 +145,43 @@ def test_several_queues_are_means_without_dots_above_them(make):
     axes = draw_queue_length(results)
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert [text.rpartition(", ")[2] for text in texts] == ["max 1,000", "max 300"]
-    assert [len(line.get_xdata()) for line in axes.get_lines()] == [BINS, BINS]
+    weeks = 10**8 // 604_800 + 1  # a day would be too many
+    assert [len(line.get_xdata()) for line in axes.get_lines()] == [weeks, weeks]
     # the curves are means, as the axis says: far below what the legend calls the greatest
     assert axes.get_ylim()[1] < 100
-    length = (10**8 + 19_991) / BINS / 86_400
-    assert axes.get_ylabel() == f"queued jobs,\nmeans of {length:.3g} days"
+    assert axes.get_ylabel() == "queued jobs,\nmeans of weeks"
+
+
+def test_bins_are_those_of_a_calendar(make):
+    """From midnight in the log's zone, where days are what there is room for."""
+    header = {"UnixStartTime": ["823996800"], "TimeZoneString": ["Europe/Stockholm"]}
+    result = make([(3 * 3600, 86_400, 1), (200 * 86_400, 100, 1)], header=header)
+    edges, means = bins_of(12, time_axis({"a": result}))
+    assert means == "means of days"
+    assert edges[0] == 3 * 3600
+    assert edges[1:-1].tolist() == [23 * 3600 + 86_400 * day for day in range(200)]
+    assert len(edges) <= BINS + 1
+
+
+def test_of_many_schedules_each_is_drawn_beside_the_first(make):
+    parts = {name: make([(0, 100 * k, 4), (50, 50, 2)]) for k, name in enumerate("abc", 1)}
+    rows = rows_beside_first(parts, time_axis(parts), 6)
+    figure = Figure()
+    for row, name in zip(rows, "bc", strict=True):
+        used, queued = figure.subplots(1, 2)
+        row(used, queued)
+        assert used.get_title(loc="left").startswith(f"{name}, utilization: mean ")
+        other = used.get_lines()[1]
+        busy = 100 * parts[name].metrics["utilization"]
+        over = other.get_ydata()[: 10 * "abc".index(name) + 10]
+        assert over.mean() == pytest.approx(busy, rel=0.02)
+        assert queued.get_ylim() == (0, 1)
 
 
 def test_curves_are_steps_or_means_all_of_them(make):
     few, many = make([(0, 100, 4), (50, 50, 2)]), make(PEAK)
     axes = draw_utilization({"few": few, "many": many})
-    assert [len(line.get_xdata()) for line in axes.get_lines()] == [BINS, BINS]
+    assert len({len(line.get_xdata()) for line in axes.get_lines()}) == 1
     assert "means of" in axes.get_ylabel()
     axes = draw_utilization({"few": few, "again": few})
     assert axes.get_ylabel() == "in use (% of processors)"
@@ -305,7 +332,7 @@ def test_names_of_many_schedules_have_room(schedule):
     figure = draw_overview(parts)
     figure.canvas.draw()
     (legend,) = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
-    below = [axes for axes in figure.axes if axes.get_title("left") == "Utilization"]
+    below = [axes for axes in figure.axes if "utilization" in axes.get_title("left")]
     assert legend.get_window_extent().y0 > below[0].get_window_extent().y1
 
 

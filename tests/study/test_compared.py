@@ -17,6 +17,7 @@ from hpcgym import HpcgymError
 from hpcgym.explore import page
 from hpcgym.report import save_figures
 from hpcgym.report.tables import tables_of
+from hpcgym.schedule import gains
 
 LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
 
@@ -40,7 +41,7 @@ def test_the_table_has_metrics_and_paired_differences(comparison: hpcgym.Compari
     )
     assert "saf: slowdown " in repr(comparison)
     assert "<table" in comparison._repr_html_()
-    for line in comparison.lines:
+    for line in [*comparison.findings, *comparison.remarks]:
         assert line in repr(comparison).splitlines()
         assert f"<p>{line}</p>" in comparison._repr_html_()
 
@@ -103,7 +104,8 @@ def test_sizes_and_queues_are_groups_too(comparison: hpcgym.Comparison) -> None:
 
 
 def test_tables_in_latex(comparison: hpcgym.Comparison) -> None:
-    paid = tables_of(comparison)[1].latex()
+    _, *of_users = tables_of(comparison)
+    paid = "\n".join(table.latex() for table in of_users)
     assert comparison.to_latex().endswith(paid)
     assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets the ratio to easy's")
     assert "\n% classes of jobs by run time: short" in paid
@@ -125,10 +127,15 @@ def test_intervals_are_columns_for_a_paper(comparison: hpcgym.Comparison) -> Non
     assert "easy & - & - & - " in "\n".join(lines)
 
 
-def test_a_page_has_the_lines_of_intervals(comparison: hpcgym.Comparison) -> None:
+def test_findings_come_first(comparison: hpcgym.Comparison) -> None:
     text = page(comparison, report=True)
-    assert comparison.lines[0].startswith("saf: slowdown better than easy")
-    for line in comparison.lines:
+    finding, _ = comparison.findings
+    lost = gains.who_pays(comparison)["saf"]
+    assert finding.startswith("saf: slowdown better than easy")
+    assert finding.endswith(f"; {lost.lose} of {lost.users} users lose")
+    assert repr(comparison).splitlines()[0] == finding
+    assert 0 < text.index(escape(finding)) < text.index("<h2>Metrics</h2>")
+    for line in comparison.remarks:
         assert escape(line) in text
 
 
@@ -136,7 +143,7 @@ def test_a_past_is_a_row_everywhere() -> None:
     log = hpcgym.simulate("lublin:jobs=500,processors=64", "fcfs").as_workload()
     comparison = hpcgym.compare(log, ["easy", "saf"])
     assert list(comparison.table.index) == ["easy", "saf", "recorded"]
-    assert repr(comparison).splitlines()[4].startswith("recorded")
+    assert repr(comparison).splitlines()[6].startswith("recorded")
     assert "recorded &" in comparison.to_latex()
     assert '<th scope="col">recorded' in page(comparison, report=True)
 
@@ -178,11 +185,11 @@ def test_schedules_of_jobs_that_come_later_are_not_compared() -> None:
     quota = {"easy": "easy", "few": "easy:quota=user:submitted=3", "saf": "saf"}
     comparison = hpcgym.compare(log, quota)
     without = hpcgym.compare(log, ["easy", "saf"])
-    first, *said = [line for line in comparison.lines if line.startswith(("saf:", "not", "few:"))]
-    assert first == without.lines[0]
+    said = [line for line in comparison.remarks if line.startswith(("not", "few:"))]
+    assert comparison.findings == without.findings
     assert said[0].startswith("not compared with easy by stars, intervals or 'who pays': few.")
     assert re.fullmatch("few: jobs were submitted .* later than in the log .*", said[1])
-    assert repr(comparison).endswith("\n".join([first, *said]))
+    assert repr(comparison).endswith("\n".join(said))
     assert np.isnan(comparison.above["few"]).all()
     assert comparison.above["saf"] == without.above["saf"]
     assert comparison.table["above"].isna().to_dict() == {"easy": True, "few": True, "saf": False}
@@ -230,7 +237,8 @@ def test_a_variant_may_have_the_name_of_its_scheduler() -> None:
 def test_figures_of_a_comparison(comparison: hpcgym.Comparison, tmp_path: Path) -> None:
     paths = save_figures(comparison, tmp_path)
     assert paths[0].name == "slowdown.pdf"
-    assert "".join(path.read_text() for path in paths[-2:]).count(r"\toprule") == 4
+    assert [path.name for path in paths[-3:]] == ["table-1.tex", "table-2.tex", "table-3.tex"]
+    assert "".join(path.read_text() for path in paths[-3:]).count(r"\toprule") == 5
 
 
 def test_an_order_may_have_commas() -> None:

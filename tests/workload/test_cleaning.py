@@ -81,6 +81,24 @@ def test_default_takes_the_run_time_for_a_missing_request():
     assert cleaned.cleaning["repaired: requested_time taken from run_time"] == 1
 
 
+def test_unfinished_jobs_stay_where_they_are_asked_for():
+    """The first has not ended, the second was cancelled, the third took no time."""
+    columns = {
+        "submit_time": [0, 1, 2, 3],
+        "run_time": [-1, -1, 0, 5],
+        "status": [-1, 5, -1, 1],
+        "requested_time": [9] * 4,
+        "requested_processors": [1] * 4,
+        "job_number": [1, 2, 3, 4],
+    }
+    jobs = make(**{name: np.array(values) for name, values in columns.items()})
+    assert clean(jobs, "unfinished").job_number.tolist() == [1, 4]
+    assert clean(jobs, "unfinished").cleaning == {"dropped: did not run": 2} | {
+        reason: n for reason, n in clean(jobs).cleaning.items() if "repaired" in reason
+    }
+    assert clean(jobs).job_number.tolist() == [4]
+
+
 def test_every_job_is_kept_or_counted_as_dropped():
     rng = np.random.default_rng(0)
     columns = {c: rng.integers(-2, 12, 2000) for c in COLUMNS}

@@ -14,7 +14,7 @@ from drawing import strategies as st
 from mistakes import mistakes_of
 from sacct_dumps import EPOCH, IN_WORDS, STATUS, dump
 
-from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym import forecast, load_workload, simulate, snapshot, validate_schedule
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.names import MOST_NICE
@@ -34,6 +34,66 @@ def read(folder: Path, text: str, **options: object) -> Workload:
 def called(workload: Workload, column: str) -> list[str | None]:
     names = names_of(workload, column)
     return [names.get(number) for number in workload.columns[column].tolist()]
+
+
+NOW = """\
+JobID|User|State|Submit|Eligible|Start|ElapsedRaw|End|TimelimitRaw|AllocCPUS|ReqCPUS
+1|alice|COMPLETED|2024-05-01T08:00:00|2024-05-01T08:00:00|2024-05-01T08:10:00|600|2024-05-01T08:20:00|60|4|4
+2|bob|RUNNING|2024-05-03T08:00:00|2024-05-03T08:00:00|2024-05-03T08:05:00|3300|Unknown|120|8|8
+3|alice|PENDING|2024-05-03T08:30:00|2024-05-03T08:30:00|Unknown|0|Unknown|240|0|16
+4|carol|PENDING|2024-05-03T08:31:00|Unknown|Unknown|0|Unknown|240|0|16
+5|carol|CANCELLED by 7|2024-05-03T08:31:00|2024-05-03T08:31:00|None|0|Unknown|240|0|16
+6|alice|PENDING|2024-05-03T08:32:00|2024-05-04T08:00:00|Unknown|0|Unknown|240|0|16
+7|alice|REQUEUE_HOLD|2024-05-03T08:30:00|2024-05-03T08:30:00|Unknown|0|Unknown|240|0|16
+"""
+
+
+@pytest.mark.parametrize("without", ["", "ElapsedRaw"])
+def test_a_dump_of_now_is_a_state(tmp_path: Path, without: str) -> None:
+    """Job 2 runs, 3 waits; 4 and 7 are held, 6 is to wait until tomorrow."""
+    path = tmp_path / "now.txt"
+    path.write_text(NOW.replace(without, "Comment") if without else NOW)
+    log = load_workload(path, "unfinished", processors=16)
+    assert log.job_number.tolist() == [1, 2, 3, 6]
+    assert log.submit_time.tolist() == [0, 172_800, 174_600, 259_200]
+    assert log.wait_time.tolist() == [600, 300, -1, -1]
+    assert log.run_time.tolist() == [600, -1, -1, -1]
+    assert log.requested_processors.tolist() == [4, 8, 16, 16]
+    dropped = {reason: n for reason, n in log.cleaning.items() if reason.startswith("dropped")}
+    assert dropped == {
+        "dropped: PENDING and not eligible when the log was written": 1,
+        "dropped: REQUEUE_HOLD and not eligible when the log was written": 1,
+        "dropped: CANCELLED before it started": 1,
+    }
+    state = snapshot(path, "2024-05-03T09:00", processors=16)
+    assert (state.jobs.job_number.tolist(), state.running.tolist()) == ([2, 3], [True, False])
+    assert state.past.job_number.tolist() == [1]
+    starts = forecast(state, "easy", futures=4).of(3).starts - state.time
+    assert (starts[0] > 0, starts[-1] <= 65 * 60) == (True, True)  # job 2 ends by 10:05
+    usual = load_workload(path, processors=16)
+    assert usual.job_number.tolist() == [1]
+    assert usual.cleaning["dropped: PENDING when the log was written"] == 3
+
+
+@pytest.mark.parametrize("named", ["JobID", "JobIDRaw"])
+def test_tasks_of_arrays_wait_each_in_a_dump_of_now(tmp_path: Path, named: str) -> None:
+    lines = [
+        f"{named}|State|Submit|Start|ElapsedRaw|TimelimitRaw|ReqCPUS",
+        "7_1|COMPLETED|2024-05-03T08:00:00|2024-05-03T08:00:00|60|60|2",
+        "7_[3-9:3,12%2]|PENDING|2024-05-03T08:00:00|Unknown|0|60|2",
+        "7_[3-9:3,12%2]|PENDING|2024-05-03T08:00:00|Unknown|0|60|2",  # spans overlap
+        "9_[...]|PENDING|2024-05-03T08:10:00|Unknown|0|60|1",
+        "11|RUNNING|2024-05-03T08:00:00|2024-05-03T08:01:00|60|60|4",
+    ]
+    path = tmp_path / "now.txt"
+    path.write_text("\n".join(lines) + "\n")
+    state = snapshot(path, "2024-05-03T08:05", processors=8)
+    assert state.jobs.requested_processors.tolist() == [2, 2, 2, 2, 4]
+    assert state.running.tolist() == [False] * 4 + [True]
+    assert len({*state.jobs.job_number.tolist()}) == 5
+    assert state.jobs.submit_time.tolist() == [0] * 5
+    usual = load_workload(path, processors=8)
+    assert usual.cleaning["dropped: tasks of an array that had not started"] == 3
 
 
 def check_dump(folder: Path, seed: int, records: int) -> Workload:

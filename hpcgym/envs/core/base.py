@@ -27,6 +27,7 @@ from hpcgym.envs.core.observation import (
     read_split_window,
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
+from hpcgym.envs.core.shapes import Shapes
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, check_choice, did_you_mean
@@ -63,6 +64,7 @@ from hpcgym.workload.plain import from_plain
 # kind; two where jobs share nodes, and two where a rule orders the queue
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
 CANDIDATES_KIND, PROPOSALS_KIND = 5, 6
+SHAPES_KIND = 7  # a rule schedules, and an agent submits
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
 
 # --- Arguments that environments share ------------------------------------------------------------
@@ -396,6 +398,7 @@ class Definition(NamedTuple):
     weighed : the sum of these, where some are expressions; else the engine has a table of them.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
     corun : of environments in which jobs share nodes; None of others.
+    shapes : of environments in which an agent submits jobs; None of others.
     """
 
     kind: int
@@ -413,6 +416,7 @@ class Definition(NamedTuple):
     weighed: Expression | None = None
     limited: Limited | None = None
     corun: Corun | None = None
+    shapes: Shapes | None = None
 
     @property
     def sees(self) -> frozenset[str]:

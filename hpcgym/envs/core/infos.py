@@ -15,7 +15,6 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.envs.core.base import CANDIDATES_KIND, PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import ScheduleState
 from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.simulations import Simulations
@@ -35,20 +34,24 @@ def state_of(simulations: Simulations, e: int) -> ScheduleState:
         world.episodes,
         simulations.present(e),
         world.machines,
-        simulations.episode(e) if simulations.hides(e) else None,
+        simulations.episode(e) if simulations.changes_jobs(e) else None,
         batch.episode_state[e : e + 1].copy()[0],  # a record by itself is slow to copy
         batch.totals[e].copy(),
         simulations.simulation(e),
         simulations.told_jobs(e),
         world.told.rules,
         simulations.limits[e],
+        simulations.counts(e),
     )
 
 
-#: The metrics that sums of the terms of rewards give, in the order of the terms.
-_METRICS_OF_TERMS = ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s")
+#: Term of rewards -> the metric that its sum gives.
+_METRICS_OF_TERMS = {
+    "bsld": "mean_bsld", "wait_s": "mean_wait_s", "energy_j": "energy_j",
+    "elapsed_s": "makespan_s", "turnaround_s": "mean_turnaround_s",
+}  # fmt: skip
 #: Those of them that are of a job: the sums are divided by the number of jobs.
-_MEANS = ("mean_bsld", "mean_wait_s")
+_MEANS = ("mean_bsld", "mean_wait_s", "mean_turnaround_s")
 
 
 def means_of(state: ScheduleState) -> dict[str, float]:
@@ -56,18 +59,18 @@ def means_of(state: ScheduleState) -> dict[str, float]:
 
     Means are 0 where no job counts.
     """
-    now = state.episode_state
-    first, last, start = int(now.counts_first), int(now.counting), state.schedule["start"]
-    paid = np.count_nonzero(start[first:last] >= int(now.begin))
+    now, start = state.episode_state, state.schedule["start"]
+    paid = start >= int(now.begin)
     if now.truncated:
-        last = min(last, state.come)
-        paid += np.count_nonzero(start[first:last] < 0)
-    jobs = max(int(paid), 1)
+        paid[: state.come] |= start[: state.come] < 0
+    paid[: now.counts_first] = paid[now.counting :] = False
+    if state.counts is not None:
+        paid &= state.counts
+    jobs = max(int(np.count_nonzero(paid)), 1)
+    metrics = [_METRICS_OF_TERMS[term] for term in state.machines.terms]
     return {
         name: total / jobs if name in _MEANS else total
-        for name, total, _ in zip(
-            _METRICS_OF_TERMS, state.totals.tolist(), state.machines.terms, strict=False
-        )
+        for name, total in zip(metrics, state.totals.tolist(), strict=False)
     }
 
 
@@ -115,6 +118,8 @@ def counted_of(state: ScheduleState) -> NDArray[np.int64]:
     now, start, submit = state.episode_state, state.schedule["start"], state.schedule["submit"]
     counts = ((start < 0) | (start >= now.begin)) & (submit <= now.until)
     counts[: now.counts_first] = counts[now.counting :] = False
+    if state.counts is not None:
+        counts &= state.counts
     return np.flatnonzero(counts)
 
 
@@ -153,22 +158,22 @@ def schedule_of(state: ScheduleState) -> Result:
 
 #: Begins the names of what infos have at an episode's end alone.
 _AT_END = "episode_"
-_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
-    out, batch = simulations.out, simulations.batch
+    out = simulations.out
     # numbers as numpy has them: others ask for their dtype
     info = {"window": out.told[e, N_TOLD:].copy(), "time_s": simulations.seconds(out.told[e, 0], e)}
     info |= zip(simulations.reward_keys, out.terms[e], strict=False)
-    if batch.neighbours.shape[1]:
+    if simulations.lists_neighbours:
         info["neighbour_rows"] = simulations.neighbours_of(e)
     if simulations.tells_ends:
+        batch = simulations.batch
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments
         info |= {"ended": batch.gone[e, :n].tolist(), "ended_bsld": batch.gone_bsld[e, :n].tolist()}
-    if simulations.kind in _WITH_ACTION_MASKS:
+    if simulations.tells_masks:
         info["action_mask"] = out.masks[e].copy()
     return info
 
@@ -290,13 +295,11 @@ class Teller:
         self._env, self._simulations = env, simulations
         # in the order in which a loop over single environments has them
         names = ["window", "time_s", *simulations.reward_keys]
-        names += ["neighbour_rows"] * (simulations.neighbours is not None)
+        names += ["neighbour_rows"] * simulations.lists_neighbours
         names += ["ended", "ended_bsld"] * simulations.tells_ends
-        names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
+        names += ["action_mask"] * simulations.tells_masks
         self._usual = _later(names)
-        ends = [
-            _AT_END + name for name, _ in zip(_METRICS_OF_TERMS, simulations.terms, strict=False)
-        ]
+        ends = [_AT_END + _METRICS_OF_TERMS[term] for term in simulations.terms]
         self._at_ends = _later([*names, *ends])
         self._at_resets = _later(["final_obs", "final_info", *names])
 
@@ -329,6 +332,8 @@ class Teller:
 
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
+        if len(those) == self._env.num_envs and self._simulations.copies:
+            return self.of_step(None)  # which makes what is asked for
         return self._added(those, [info_of(self._simulations, e) for e in those])
 
     def _added(self, those: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hpcgym._engine import Simulation
 from hpcgym.envs.core.base import Corun, Limited, Options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.reward import ENERGY
+from hpcgym.envs.core.shapes import Shapes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.power_plans import greatest_w, idle_w, powers_of
@@ -70,6 +71,7 @@ class ScheduleState:
     jobs : (n_jobs,) JOBS that it was told of.
     rules : by which it goes.
     limits : of the episode.
+    counts : (n_jobs,) whether a job counts, of those of the slice; None: all do.
     """
 
     name: str
@@ -83,6 +85,7 @@ class ScheduleState:
     jobs: NDArray[np.void]
     rules: Mapping[str, int]
     limits: tuple[Limit, ...]
+    counts: NDArray[np.bool_] | None = None
 
     @cached_property
     def schedule(self) -> dict[str, NDArray[np.int64]]:
@@ -263,6 +266,21 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
             )
         return False
     return powers and (rewarded or not (alike and options.scheduler.asks_for_predictions))
+
+
+class SubmittedMachines(Machines):
+    """The machines of many simulations of which an agent submits the jobs of a user.
+
+    Attributes
+    ----------
+    every : the jobs with all that they may ask for, which the engine is told beforehand.
+    """
+
+    terms = (*Machines.terms, "turnaround_s")
+
+    def __init__(self, shapes: Shapes, options: Options, workload: Workload) -> None:
+        self.every = shapes.with_all(workload)
+        super().__init__(options, self.every)
 
 
 # --- Machines whose jobs have nodes of their own behind an environment ----------------------------

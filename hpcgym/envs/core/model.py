@@ -25,6 +25,7 @@ from hpcgym.envs.core.base import (
     PROPOSALS_KIND,
     SECONDS_INTERVAL,
     SELECTION_KIND,
+    SHAPES_KIND,
     SUBMISSIONS_INTERVAL,
     WEIGHTS_KIND,
     Definition,
@@ -32,7 +33,12 @@ from hpcgym.envs.core.base import (
     Options,
 )
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.machines import CorunMachines, LimitedMachines, Machines
+from hpcgym.envs.core.machines import (
+    CorunMachines,
+    LimitedMachines,
+    Machines,
+    SubmittedMachines,
+)
 from hpcgym.envs.core.observation import (
     N_TOLD,
     POWER_SIZE,
@@ -143,6 +149,8 @@ class World:
         options, workload = definition.options, episodes.workload
         scheduler, weighs = options.scheduler, definition.by_name
         layout, machines = layout_of(definition), machines_of(definition, episodes)
+        if isinstance(machines, SubmittedMachines):
+            workload = machines.every
         counts = counts_usage(scheduler, weighs)
         engine_input, learning = told_of(workload, machines, definition, counts), None
         if scheduler.asks_for_predictions:
@@ -172,7 +180,8 @@ class World:
         known = cls(
             definition, episodes, machines, layout, counts, engine_input, learning,
             expressions, features,
-            table_of(definition, workload, machines, settings, seconds),
+            table_of(definition, workload, machines, settings, seconds)
+            | _of_submissions(definition, episodes.workload, engine_input),
             [expression.program(columns) for expression in options.expressions.values()],
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
@@ -268,6 +277,8 @@ class World:
             busy_until=np.zeros((number, booked), np.int64),  # [s] the last end of a node's jobs
             # (n, M) running jobs beside whom others may start, as they began
             neighbours=np.zeros((number, neighbours), np.int64),
+            # which shape an agent has given each job; -1: none
+            shapes=np.full((number, longest if self.definition.shapes else 0), -1),
         )
 
 
@@ -514,7 +525,8 @@ def layout_of(definition: Definition) -> Layout:
     if definition.corun is not None:
         return PairLayout(options.window, definition.corun.neighbours, options.flat)
     extra = POWER_SIZE if definition.has_limits else 0
-    return Layout(options.window, len(options.names), options.flat, extra)
+    shapes = 0 if definition.shapes is None else definition.shapes.number
+    return Layout(options.window, len(options.names), options.flat, extra, shapes)
 
 
 def machines_of(definition: Definition, episodes: Episodes) -> Machines:
@@ -523,6 +535,8 @@ def machines_of(definition: Definition, episodes: Episodes) -> Machines:
         return LimitedMachines(definition.limited, definition.options, episodes.workload)
     if definition.corun is not None:
         return CorunMachines(definition.corun, definition.options, episodes)
+    if definition.shapes is not None:
+        return SubmittedMachines(definition.shapes, definition.options, episodes.workload)
     return Machines(definition.options, episodes.workload)
 
 
@@ -543,7 +557,8 @@ def shared_settings(
         "seen_end": layout.end_at,
     }  # fmt: skip
     if definition.corun is None:
-        known["seen_power"] = layout.power_at
+        known["seen_power"], known["seen_shapes"] = layout.power_at, layout.shapes_at
+        known["shapes"] = 0 if definition.shapes is None else definition.shapes.number
         controls = () if definition.limited is None else definition.limited.controls
         for name in CONTROLS:  # where they stand in the action, behind the weights
             at = len(definition.features) + controls.index(name) if name in controls else -1
@@ -591,6 +606,22 @@ def table_of(
     }
 
 
+def _of_submissions(
+    definition: Definition, workload: Workload, engine_input: EngineInput
+) -> dict[str, NDArray[Any]]:
+    """Return what steps look at beside that where an agent submits jobs; else nothing.
+
+    ``users`` are those of the jobs of all episodes, ``work`` [s] how long each row of the table
+    runs if its request does not end it.
+    """
+    shapes = definition.shapes
+    if shapes is None:
+        return {}
+    work = [np.minimum(workload.run_time, workload.requested_time)]
+    work += [shapes.asked(workload, shape)["run_time"] for shape in range(shapes.number)]
+    return {"users": workload.user_id.astype(np.int64), "work": np.concatenate(work)}
+
+
 def _own_columns(
     own: dict[str, Any], columns: JobColumns, n: int, n_given: int
 ) -> NDArray[np.float32]:
@@ -627,7 +658,7 @@ def told_of(
     ``counts``: whether somebody looks at what users have used.
     """
     kind, by_weights = definition.kind, definition.kind == WEIGHTS_KIND
-    follows = kind in (CANDIDATES_KIND, PROPOSALS_KIND)
+    follows = kind in (CANDIDATES_KIND, PROPOSALS_KIND, SHAPES_KIND)
     # whether the agent says the order of the queue, by weights or otherwise
     orders = not by_weights or bool(definition.features)
     scheduler = machines.rules

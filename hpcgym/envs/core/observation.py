@@ -40,6 +40,8 @@ POWER = (
     *("nodes_off", "nodes_switching", "nodes_busy", "ceiling_now"),
 )
 POWER_SIZE = len(POWER)
+#: Numbers about each shape that a job may have, and about the user whose job it is.
+SHAPE_SIZE, USER_SIZE = 3, 3
 #: Of "progress": how much of the episode is over, and the time up to its horizon.
 PROGRESS_SIZE = 2
 
@@ -54,15 +56,18 @@ class Layout:
     window, width : shape of the field "jobs".
     flat : whether observations are the rows themselves, or dicts of fields.
     power : how many numbers say what is known of power, behind those of the queue; 0: none do.
+    shapes : how many shapes a job may have that is about to be submitted; 0: nobody is asked.
 
     Attributes
     ----------
     actions, scores : how many indices and how many numbers stand for visible jobs in actions.
-    power_at, end_at : where this field begins, and "progress", which is the last.
+    power_at, shapes_at, end_at : where these fields begin, and "progress", which is the last.
     size : of a row.
     """
 
-    def __init__(self, window: int, width: int, flat: bool, power: int = 0) -> None:
+    def __init__(
+        self, window: int, width: int, flat: bool, power: int = 0, shapes: int = 0
+    ) -> None:
         self.actions = self.scores = window
         fields: dict[str, tuple[int, ...]] = {
             "cluster": (CLUSTER_SIZE,),
@@ -73,8 +78,11 @@ class Layout:
         }
         if power:
             fields["power"] = (power,)
+        if shapes:
+            fields |= {"shapes": (shapes, SHAPE_SIZE), "user": (USER_SIZE,)}
         self._lay(fields, flat, ("time", "jobs", "power"))
         self.power_at = self.end_at - power
+        self.shapes_at = self.end_at - bool(shapes) * (SHAPE_SIZE * shapes + USER_SIZE)
 
     def _lay(
         self, fields: dict[str, tuple[int, ...]], flat: bool, signed: tuple[str, ...] = ()

@@ -13,16 +13,18 @@ from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.own_code import check_takes
 from hpcgym.scheduler.rules import Scheduler
 
-# Terms, summed over the jobs that started in a step; ELAPSED where jobs share nodes, MAX_WAIT where
-# they do not: what the longest wait has grown by
+# Terms, summed over the jobs that started in a step; ELAPSED where jobs share nodes, in its place
+# turnaround where an agent submits jobs, MAX_WAIT where jobs do not share nodes: what the longest
+# wait has grown by
 BSLD, WAIT, ENERGY, ELAPSED, MAX_WAIT = range(5)
 N_TERMS = 5
 PLAIN, LOG = range(2)  # shape of a reward
 PAID_AT_START, PAID_AT_END, PAID_WHILE_WAITING = range(3)  # slowdowns and waits, `paid`
 
-#: Rewards by name, in the order of the terms: where jobs have processors of their own, and where
-#: they share nodes.
+#: Rewards by name, in the order of the terms: where jobs have processors of their own, where an
+#: agent submits some of these, and where jobs share nodes.
 ALONE = ("bsld", "wait", "energy", "", "max_wait")
+SUBMITTED = ("bsld", "wait", "energy", "turnaround", "max_wait")
 SHARED = ("bsld", "wait", "energy", "throughput", "")
 
 #: When slowdowns and waits are paid, in the order of their codes.

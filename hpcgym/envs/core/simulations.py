@@ -12,10 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, NoEpisode, Simulation, Stepper
-from hpcgym.envs.core.base import Definition
+from hpcgym.envs.core.base import (
+    CANDIDATES_KIND,
+    PAIR_SCORES_KIND,
+    PAIRS_KIND,
+    SELECTION_KIND,
+    SHAPES_KIND,
+    Definition,
+)
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
-from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, scales_of
+from hpcgym.envs.core.model import BEGIN, EPISODE, SHOW, STEP, World, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
@@ -88,6 +95,19 @@ class Coming(NamedTuple):
 
 # --- The simulations behind an environment --------------------------------------------------------
 
+#: Kinds of actions of which a mask says which there are.
+_WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
+#: Places in an EPISODE of what is said of the next one.
+_NEXT = np.array(
+    [
+        list(EPISODE.names or ()).index(f"next_{name}")
+        for name in (
+            *("start", "jobs", "counts_first", "counting", "until", "beginning", "of_slice"),
+            *("open", "span", "span_from", "horizon"),
+        )
+    ]
+)
+
 
 class Simulations:
     """Simulations of episodes of one log or several, advanced from decision to decision.
@@ -105,6 +125,9 @@ class Simulations:
     worlds : what those of each log share.
     rewards, scheduler, kind, layout, terms : the same for all.
     reward_keys : of the terms in infos, in their order.
+    tells_ends : whether jobs are paid when they end, and infos say which have.
+    tells_masks, lists_neighbours : whether infos say which actions there are, and which running
+        jobs others can be put beside.
     batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     names, limits : of the present episode of each simulation.
@@ -123,6 +146,8 @@ class Simulations:
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
         self.reward_keys = [f"reward_{term}" for term in self.terms]
+        self.tells_ends = self.rewards.paid == PAID_AT_END
+        self.tells_masks = self.kind in _WITH_ACTION_MASKS
         self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
         self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
@@ -131,6 +156,7 @@ class Simulations:
         self._scales: dict[tuple[Episodes, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
+        self.lists_neighbours = self.batch.neighbours.shape[1] > 0
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, world.numbers))
         self._make_stepper()
@@ -182,11 +208,6 @@ class Simulations:
         return self.seconds(self.out.told.item(e, 0), e)
 
     @property
-    def tells_ends(self) -> bool:
-        """Whether jobs are paid when they end, and infos say which have."""
-        return self.rewards.paid == PAID_AT_END
-
-    @property
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
         own = (*self.out, self.chosen, self.numbers, *self._rows.values())
@@ -199,18 +220,22 @@ class Simulations:
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
-        world, state = self.world(e), self.batch.episode_state[e]
+        world = self.world(e)
         first, last, _ = episode.counting
-        state["next_start"], state["next_jobs"] = episode.start, episode.stop - episode.start
-        state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
-        state["next_counts_first"], state["next_counting"] = first, last
-        state["next_of_slice"] = 0 if episode.last < 0 else world.episodes.number_counting(episode)
-        state["next_open"] = last - first + int(episode.endless)
         span, since = world.episodes.span_of(episode)
+        shapes = world.definition.shapes
+        if shapes is not None:
+            state["next_user"] = shapes.user_of(world.episodes.workload_of(episode), first, last)
         ticks = 1 if since < 0 else world.machines.units.ticks
-        state["next_span"], state["next_span_from"] = span * ticks, since * ticks
-        # the end of a stream is that of its log, which nobody knows beforehand
-        state["next_horizon"] = FOREVER if episode.endless else episode.until
+        self._rows["episode_state"][e, _NEXT] = (
+            *(episode.start, episode.stop - episode.start),
+            *(first, last, episode.until, max(episode.beginning, 0)),
+            0 if episode.last < 0 else world.episodes.number_counting(episode),
+            last - first + int(episode.endless),
+            *(span * ticks, since * ticks),
+            # the end of a stream is that of its log, which nobody knows beforehand
+            FOREVER if episode.endless else episode.until,
+        )
         if any(self.rewards.references):
             self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
@@ -340,10 +365,9 @@ class Simulations:
     @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """What is listed in all simulations, (n, M), and how much of it counts, (n,), or None."""
-        listed = self.batch.neighbours
-        if listed.shape[1] == 0:
+        if not self.lists_neighbours:
             return None
-        return listed.copy(), self.batch.episode_state["beside"].copy()
+        return self.batch.neighbours.copy(), self.batch.episode_state["beside"].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
@@ -382,14 +406,29 @@ class Simulations:
         """Return the jobs of the present episode of simulation ``e``.
 
         After a snapshot that hides the future they run for the predicted times, and nothing is
-        said of jobs that were killed.
+        said of jobs that were killed. Jobs that an agent has submitted ask for what it said.
         """
-        workload = self._jobs_of(e)
+        workload, shapes = self._jobs_of(e), self.world(e).definition.shapes
+        if shapes is not None:
+            return shapes.given(workload, self.batch.shapes[e, : len(workload)])
         if not self.hides(e):
             return workload
         run_time = self.jobs(e)["run"].copy()
         nobody = np.zeros(len(run_time), np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
+
+    def changes_jobs(self, e: int) -> bool:
+        """Return whether jobs of the present episode of simulation ``e`` differ from the log's."""
+        return self.hides(e) or self.kind == SHAPES_KIND
+
+    def counts(self, e: int) -> NDArray[np.bool_] | None:
+        """Return which jobs of the episode of simulation ``e`` count, of its slice; None: all."""
+        if self.kind != SHAPES_KIND:
+            return None
+        start, n = self.rows(e)
+        users = self.world(e).table["users"][start : start + n]
+        counts: NDArray[np.bool_] = users == self.batch.episode_state["user"][e]
+        return counts
 
     def _jobs_of(self, e: int) -> Workload:
         """Return the same as the log has them."""
@@ -408,6 +447,15 @@ class Simulations:
         """Return the first row of the episode of simulation ``e``, and how many it has."""
         states = self.batch.episode_state
         return int(states["start"][e]), int(states["jobs"][e])
+
+    def rows_in_table(self, e: int) -> slice | NDArray[np.int64]:
+        """Return where in the table the jobs of the episode stand, with the shapes they have."""
+        start, n = self.rows(e)
+        if self.kind != SHAPES_KIND:
+            return slice(start, start + n)
+        number = len(self.world(e).table["users"])
+        rows: NDArray[np.int64] = start + np.arange(n) + number * (1 + self.batch.shapes[e, :n])
+        return rows
 
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
@@ -451,8 +499,7 @@ class Simulations:
 
     def told_jobs(self, e: int) -> NDArray[np.void]:
         """Return the jobs of the episode as simulation ``e`` was told of them, (n_jobs,) JOBS."""
-        start, n = self.rows(e)
-        jobs = self.world(e).told.jobs[start : start + n]
+        jobs = self.world(e).told.jobs[self.rows_in_table(e)]
         if self.hides(e):
             jobs = jobs.copy()
             jobs["run"] = self.simulation(e).run_times()
@@ -510,12 +557,13 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     """Return what views of the present episode have in common, made at the first of them."""
     episode = simulations.present(e)
     kept: _Shown | None = simulations.shown.get(e)
-    if kept is None or kept.episode != episode:
+    changes = simulations.kind == SHAPES_KIND  # from one decision to the next
+    if kept is None or kept.episode != episode or changes:
         world = simulations.world(e)
         cluster, machines = world.definition.options.cluster, world.machines
-        workload = world.episodes.workload_of(episode)
+        workload = simulations.episode(e) if changes else world.episodes.workload_of(episode)
         start, n = simulations.rows(e)
-        times = world.table["ordered_by"][start : start + n]
+        times = world.table["ordered_by"][simulations.rows_in_table(e)]
         facts = facts_of(workload, cluster, times, pool=machines.place == "pool")
         if machines.place == "pool":
             nodes = pool_as_node(workload.requested_processors, cluster.processors)
@@ -588,6 +636,8 @@ def hidden(simulations: Simulations, e: int, snapshot: Snapshot) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
+    if simulations.kind == SHAPES_KIND:
+        raise HpcgymError("snapshot: the future cannot be hidden where an agent submits jobs")
     try:
         simulation = snapshot.kept.hidden()
     except ValueError:

@@ -32,7 +32,7 @@ function showFacts() {
   const none = { className: "close", title: "pick none", "aria-label": "Pick none", onclick: () => pick(-1) };
   const close = element("button", none, "×");
   const title = element("h2", {}, `Job ${jobs.number[j]}`, close);
-  $("detail").replaceChildren(title, facts, ...runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
+  $("detail").replaceChildren(title, facts, ...expectedFacts(j), ...runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
   if (!S.head.live && runs.some((run) => run.start[j] > jobs.submit[j])) $("detail").append(liveAdds(j));
 }
 

@@ -1,7 +1,7 @@
 // The live app: what the controls say is simulated anew, and the second schedule changes.
 
 const QUIET = 600;  // ms without a change, after which the picked job is explained anew
-let asking = false, newer = false, explaining = 0;
+let asking = false, newer = false, explaining = 0, expecting = false;
 
 /** Ask the server something; its errors are words. */
 async function ask(what, question) {
@@ -95,6 +95,29 @@ function refreshFacts() {
   explaining = setTimeout(() => explainIn(1, S.picked), QUIET);
 }
 
+/** Ask what was expected at the slider's moment; while that is asked, only its newest position is kept. */
+async function expectAnew() {
+  S.now = Number($("now").value);
+  placeNow();
+  if (expecting) return;
+  expecting = true;
+  let at;
+  do {
+    at = Math.round(S.now);
+    try {
+      const told = await (await ask("forecast", { at: Math.max(at, 0) })).json();
+      if (Math.round(S.now) === at) takeFans(told);
+      $("moment-about").textContent = "";
+    } catch (error) {
+      S.fans = null;
+      $("moment-about").textContent = error instanceof TypeError ? "hpcgym explore has ended" : error.message;
+      draw();
+    }
+    document.body.dataset.expected = at;
+  } while (Math.round(S.now) !== at);
+  expecting = false;
+}
+
 async function saveAs(what) {
   try {
     const text = await (await ask("save", { what, ...wanted() })).text();
@@ -164,7 +187,9 @@ function showControls() {
 }
 
 function startLive() {
-  $("live").hidden = false;
+  $("live").hidden = $("moment").hidden = false;
+  if (S.fans) $("moment-about").textContent = "";
+  $("now").addEventListener("input", expectAnew);
   $("controls").append(...controlsOf(S.head.live));
   showControls();
   $("controls").addEventListener("input", () => { showControls(); simulateAnew(); });

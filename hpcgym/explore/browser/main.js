@@ -63,6 +63,7 @@ async function main() {
   listen();
   pick(-1);
   recall();
+  if (head.fans) takeFans(head.fans);
   if (head.live) startLive();
   draw();
   requestAnimationFrame(() => requestAnimationFrame(() => { document.body.dataset.ready = "1"; }));

@@ -8,6 +8,7 @@ function panesShown() {
   return [...document.querySelectorAll("#stage .pane:not([hidden])")].map((pane) => ({
     canvases: [...pane.querySelectorAll("canvas")],
     run: pane.dataset.run === undefined ? null : Number(pane.dataset.run),
+    fans: pane.id === "fans-pane",
     label: pane.querySelector(".label").textContent,
     width: pane.clientWidth,
     height: pane.clientHeight,
@@ -59,7 +60,7 @@ function svgText() {
   for (const pane of panes) {
     // a nested svg cuts off what lies outside of the view
     const part = shape("svg", { y: top, width, height: pane.height });
-    part.append(...(pane.run === null ? curveShapes(pane) : jobShapes(pane)));
+    part.append(...(pane.run !== null ? jobShapes(pane) : pane.fans ? fanPicture(pane) : curveShapes(pane)));
     part.append(shape("text", { x: 6, y: 14, fill: ink(), ...halo }, pane.label));
     sheet.append(part);
     top += pane.height;
@@ -89,6 +90,14 @@ function jobShapes({ run: k, width, height, canvases }) {
     shapes.push(part);
   });
   return shapes;
+}
+
+function fanPicture({ width, height }) {
+  const room = roomOfFans(fansShown(), S.picked, height, 1);
+  const { boxes, dots } = fanShapes(room, S.runs[0].start, scaleOf(width, 1).x, width, 1);
+  const box = ([x, y, w, h, opacity]) => shape("rect", { x: short(x), y: short(y), width: short(w), height: short(h), fill: lineColour(0), opacity });
+  const dot = ([cx, cy, r]) => shape("circle", { cx: short(cx), cy: short(cy), r: short(r), fill: lineColour(1), stroke: S.background });
+  return [...boxes.map(box), ...dots.map(dot)];
 }
 
 function curveShapes({ canvases, width, height }) {

@@ -21,6 +21,12 @@ function jobAt(k, clientX, clientY) {
   return best;
 }
 
+/** The job under the pointer in a Gantt chart, k, or among the fans. */
+function jobUnder(pane, k, event) {
+  if (pane.id === "fans-pane") return fanAt(event.clientY);
+  return k === null ? -1 : jobAt(k, event.clientX, event.clientY);
+}
+
 function onWheel(event, pane) {
   event.preventDefault();
   const at = inPane(pane, event.clientX), factor = Math.exp(event.deltaY * 0.002);
@@ -85,7 +91,7 @@ function onUp(event, pane, k) {
     $("brush").style.display = "none";
     const [from, to] = [done.x, event.clientX].sort((a, b) => a - b);
     showTime(timeAt(pane, from), timeAt(pane, to));
-  } else if (!done.moved && k !== null) pick(jobAt(k, event.clientX, event.clientY));
+  } else if (!done.moved && (k !== null || pane.id === "fans-pane")) pick(jobUnder(pane, k, event));
 }
 
 function onCancel(event) {
@@ -97,7 +103,7 @@ function onCancel(event) {
 /** The cursor through all panes, what they have there, and the job under the pointer. */
 function hover(event, pane) {
   const k = pane.classList.contains("gantt") ? Number(pane.dataset.run) : null;
-  const time = timeAt(pane, event.clientX), j = k === null ? -1 : jobAt(k, event.clientX, event.clientY);
+  const time = timeAt(pane, event.clientX), j = jobUnder(pane, k, event);
   const left = $("stage").getBoundingClientRect().x;
   Object.assign($("cursor").style, { display: "block", transform: `translateX(${event.clientX - left}px)` });
   for (const name of Object.keys(CURVES)) labelCurve(name, time);
@@ -108,10 +114,11 @@ function hover(event, pane) {
 function showTip(event, time, j, k) {
   const { jobs, clock } = S, lines = [];
   if (j >= 0) {
-    const run = S.runs[k], user = jobs.kinds.user;
+    const run = S.runs[k ?? 0], user = jobs.kinds.user;
     const who = user ? `${user.names[user.of[j]]}, ` : "";
     lines.push(element("b", {}, `job ${jobs.number[j]}`), `${who}${plural(jobs.size[j], "processor")}`);
     lines.push(`waited ${span(run.start[j] - jobs.submit[j])}, ran ${span(run.end[j] - run.start[j])}`);
+    if (k === null) lines.push(expectedOf(j));
   }
   const node = nodeAt(event, k);
   lines.push(element("span", { className: "soft" }, `${clock.seconds(time)}${node}`));

@@ -17,6 +17,8 @@ const S = {
   terms: [],  // of it
   hover: -1,  // row of the job under the pointer, -1: none
   picked: -1,
+  now: null,  // the moment of forecasts [s]; null: none is chosen
+  fans: null,  // what was expected then; see fans.js
   dark: false,
   background: "#ffffff",
 };

@@ -12,6 +12,7 @@ function draw() {
     drawCurves();
     drawAxis();
     drawMap();
+    drawFans();
     drawOver();
   });
   clearTimeout(settling);

@@ -3,7 +3,7 @@
 const MOST_TRIED = 2000;  // jobs that are taken out one by one, those with most of the wait
 
 /**
- * Where a job would have had room in a pool of processors, if all others stay where they are.
+ * Where a job would have had room in a pool of processors, with all others where they are.
  * Returns {free, first, without}: for how long of its wait enough processors were free at once [s];
  * the earliest time at which its whole run fits; without(i): the same if job i were not there.
  */

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from hpcgym.errors import WorkloadError
 from hpcgym.files import text_of
 from hpcgym.names import CORE, MEMORY, of_type
-from hpcgym.units import MEMORY_OF_SLURM, OF_SLURM, amount_in, count_in, seconds_in
+from hpcgym.units import (
+    MEMORY_OF_SLURM,
+    NO_LIMIT,
+    NO_LIMIT_S,
+    OF_SLURM,
+    amount_in,
+    count_in,
+    seconds_in,
+)
 from hpcgym.workload.io.sacct_fields import generic_of_old
 from hpcgym.workload.io.submit_lines import options_in
 
@@ -47,20 +55,25 @@ class BatchJob(NamedTuple):
     units : equal parts of the job, each on one node: its nodes, where they have equally many tasks,
         else its tasks.
     per_unit : what each asks for: ``core``, ``mem`` [MB], ``gpu``, ``gpu-a100``, ...
-    requested : time limit [s]; None: the script has none.
+    requested : time limit [s], 365 days of no limit; None: the script has none.
+    partition : that it asks for; None: none, or one that is not looked at.
     unread : options that are not looked at, as they stand there.
     """
 
     units: int
     per_unit: Mapping[str, int]
     requested: int | None
+    partition: str | None
     unread: tuple[str, ...]
 
 
-def read_batch_script(path: str | os.PathLike[str], resources: Container[str] = ()) -> BatchJob:
+def read_batch_script(
+    path: str | os.PathLike[str], resources: Container[str] = (), partitions: Container[str] = ()
+) -> BatchJob:
     """Read the ``#SBATCH`` lines of a batch script.
 
     ``resources`` : that count; of none, only processors do, not which of them are on one node.
+    ``partitions`` : that count.
 
     Raises
     ------
@@ -83,10 +96,14 @@ def read_batch_script(path: str | os.PathLike[str], resources: Container[str] = 
                 options[name] = value, where
         elif line.strip() and not line.lstrip().startswith("#"):
             break
-    return _job(options, resources)
+    return _job(options, resources, partitions)
 
 
-def _job(options: Mapping[str, tuple[str | None, str]], resources: Container[str]) -> BatchJob:
+def _job(
+    options: Mapping[str, tuple[str | None, str]],
+    resources: Container[str],
+    partitions: Container[str],
+) -> BatchJob:
     def read(name: str, how: Callable[[str], Any], usual: Any = None) -> Any:
         if name not in options:
             return usual
@@ -106,7 +123,9 @@ def _job(options: Mapping[str, tuple[str | None, str]], resources: Container[str
     units = nodes if even else tasks
     per_unit = {CORE: tasks // units * (cores or 1)}
     shares = {"node": int(even), "task": tasks // units, "core": per_unit[CORE], "job": 1}
-    read_here = {*_COUNTS, *_MEMORY, *_GENERIC, "time"}
+    partition = read("partition", str)
+    partition = partition if partition in partitions else None
+    read_here = {*_COUNTS, *_MEMORY, *_GENERIC, "time", *["partition"] * (partition is not None)}
     unread = [x for x in options if x not in read_here and f" {x} " not in _WITHOUT_EFFECT]
     unread += ["nodes"] if "nodes" in options and not (even and CORE in resources) else []
     amounts = {name: {MEMORY: read(name, _memory)} for name in _MEMORY if name in options}
@@ -120,7 +139,8 @@ def _job(options: Mapping[str, tuple[str | None, str]], resources: Container[str
                 per_unit[resource] = amount
             else:  # or all memory of a node, unlike units, or of nodes whose number is not told
                 unread.append(name)
-    return BatchJob(units, per_unit, read("time", _time), (*dict.fromkeys(unread),))
+    requested = read("time", limit_of_sbatch)
+    return BatchJob(units, per_unit, requested, partition, (*dict.fromkeys(unread),))
 
 
 def _count(text: str) -> int:
@@ -131,10 +151,20 @@ def _count(text: str) -> int:
     return number
 
 
-def _time(text: str) -> int:
+def limit_of_sbatch(text: str) -> int:
+    """Return the seconds of ``--time``: of no limit 365 days, with which Slurm plans.
+
+    A number alone is minutes. 0 and UNLIMITED are no limit.
+
+    Raises
+    ------
+    ValueError : no time limit.
+    """
+    if text.strip().casefold() in (*NO_LIMIT, "0"):
+        return NO_LIMIT_S
     seconds = seconds_in(text, OF_SLURM)
     if not 1 <= seconds < 2**31:
-        raise ValueError("no limit that a forecast knows: give --time")
+        raise ValueError("no time limit such as 90 (minutes), 4:00:00 or UNLIMITED")
     return int(seconds)
 
 

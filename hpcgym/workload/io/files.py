@@ -52,6 +52,8 @@ class ReadOptions:
     fields : names of the fields of a dump of ``sacct -n``, which has no header; None: it has one.
     cluster : name of the machine with nodes for which the jobs are read; None: a pool.
     resources : of its nodes.
+    unfinished : whether jobs stay that had not started or ended when the file was written: without
+        wait and run time, -1.
     """
 
     processors: int | None = None
@@ -61,6 +63,7 @@ class ReadOptions:
     fields: tuple[str, ...] | None = None
     cluster: str | None = None
     resources: tuple[str, ...] = ()
+    unfinished: bool = False
 
     def __post_init__(self) -> None:
         check_errors(self.errors)

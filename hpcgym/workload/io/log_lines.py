@@ -25,7 +25,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_in, pieces_of
 from hpcgym.names import NAME_COLUMNS, NODES, UNITS_PER_NODE, printable
 from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
-from hpcgym.workload.columns import MISSING, distinct
+from hpcgym.workload.columns import MAX_TIME, MISSING, distinct
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import Workload
@@ -274,8 +274,8 @@ class LogRecords:
         self.count("dropped: line that stands there twice", again)
         self.keep(~again)
 
-    def keep(self, at: NDArray[np.bool_]) -> None:
-        """Keep only the records of a mask."""
+    def keep(self, at: NDArray[np.bool_ | np.int64]) -> None:
+        """Keep only the records of a mask, or of places, in which one may stand several times."""
         self.lines = self.lines[at]
         self.fields = {name: places[at] for name, places in self.fields.items()}
         self.beside = {name: values[at] for name, values in self.beside.items()}
@@ -405,12 +405,14 @@ def _with_waits(columns: Mapping[str, Any], runs: Ints) -> Repaired:
     A job cannot start before it is eligible, and one with ``--begin`` or a dependency is eligible
     later than it is submitted: ``submit_time`` is the later time. If runs have the same number in
     ``runs``, they are of one job, and each was submitted when the one before ended. No job is
-    submitted after its start.
+    submitted after its start. A job that has not started has the start -1, and the wait -1.
     """
     changed = dict(columns)
     start, eligible, submit = changed.pop("start"), changed.pop("eligible"), changed["submit_time"]
+    waits = start == MISSING
+    start = np.where(waits, MAX_TIME, start)  # it starts later than all
     order = np.lexsort((start, runs))
-    again = np.diff(runs[order]) == 0
+    again = (np.diff(runs[order]) == 0) & ~waits[order[:-1]]
     before = np.full(len(start), MISSING)
     before[order[1:][again]] = (start + changed["run_time"])[order[:-1][again]]
     # of n runs n - 1 have another one behind them; a job that came later only reuses the number
@@ -420,7 +422,8 @@ def _with_waits(columns: Mapping[str, Any], runs: Ints) -> Repaired:
         submit = np.where(repaired[reason], time, submit)
     repaired[MOVED] = submit > start
     submit = np.minimum(submit, start)
-    return {**changed, "submit_time": submit, "wait_time": start - submit}, repaired
+    wait = np.where(waits, MISSING, start - submit)
+    return {**changed, "submit_time": submit, "wait_time": wait}, repaired
 
 
 def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:

@@ -63,6 +63,8 @@ def read_sacct(path: Path, how: ReadOptions) -> Workload:
     log = _records(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
+    if how.unfinished:
+        _list_tasks(log)
     _take_cluster(log)
     columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
@@ -99,18 +101,27 @@ def _records(path: Path, how: ReadOptions) -> LogRecords:
 
 
 def _drop_no_jobs(log: LogRecords) -> None:
-    """Drop tasks of arrays that did not start, and jobs that did not start or end."""
+    """Drop tasks of arrays that did not start, and jobs that did not start or end.
+
+    If these are to stay, those are dropped that wait, and may not start: Eligible is not known of
+    jobs that are held, or wait for others.
+    """
     log.count(sacct_fields.UNUSED_THROTTLE, ids_in(log, "JobID")["at_once"])
-    waiting = ids_in(log, _id(log))["waiting"]
+    waiting = ids_in(log, _id(log))["waiting"] & (not log.how.unfinished)
     log.drop([sacct_fields.ARRAY_TASKS if tasks else "" for tasks in waiting.tolist()])
     states = log.parsed("State", sacct_fields.state_of, "")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
     reasons = []
-    times = zip(log.lines.tolist(), states, log.texts("Start"), log.texts("End"), strict=True)
-    for line, state, start, end in times:
+    names = ("Start", "End", "Eligible")
+    times = zip(log.lines.tolist(), states, *(log.texts(name) for name in names), strict=True)
+    for line, state, start, end, eligible in times:
         reason = ""
         if line in log.refused:
             pass
+        elif state in sacct_fields.OPEN_STATES and log.how.unfinished:
+            held = state in sacct_fields.WAITING and eligible in _MISSING_TIMES
+            if state in sacct_fields.HELD or (held and "eligible" in log.fields):
+                reason = f"{state} and not eligible when the log was written"
         elif state in sacct_fields.OPEN_STATES:
             reason = f"{state} when the log was written"
         elif start in _MISSING_TIMES:
@@ -119,6 +130,27 @@ def _drop_no_jobs(log: LogRecords) -> None:
             reason = "not ended when the log was written"
         reasons.append(reason)
     log.drop(reasons)
+
+
+def _list_tasks(log: LogRecords) -> None:
+    """Let each task of an array that has not started have a line of its own: it waits."""
+    name, other = ("JobID", "JobIDRaw") if _id(log) == "JobID" else ("JobIDRaw", "JobID")
+    ids = ids_in(log, name)
+    tasks = [
+        sacct_fields.tasks_in(text) if waits else []
+        for text, waits in zip(log.texts(name), ids["waiting"].tolist(), strict=True)
+    ]
+    times = np.array([max(len(listed), 1) for listed in tasks], np.int64)
+    ids_in(log, other)
+    log.keep(np.repeat(np.arange(len(log)), times))
+    for place, task in zip(
+        np.flatnonzero(np.repeat([bool(listed) for listed in tasks], times)).tolist(),
+        (task for listed in tasks for task in listed),
+        strict=True,
+    ):
+        whose = int(log.beside[name]["number"][place])
+        log.beside[name][place] = (whose, task, False, False, 0)
+        log.beside[other][place] = sacct_fields.NO_ID
 
 
 def _take_cluster(log: LogRecords) -> None:
@@ -161,6 +193,11 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
     log.refuse_at(submit < 0, "Submit is blank", "line with a wrong Submit")
     start = _after(log, "Start", submit, clock)
     status = log.numbers(("State", sacct_fields.status_of))
+    run_time = _run_times(log, clock, start)
+    if log.how.unfinished:
+        states = log.parsed("State", sacct_fields.state_of, "")
+        start = np.where(np.isin(states, sacct_fields.WAITING), MISSING, start)
+        run_time = np.where(np.isin(states, sacct_fields.OPEN_STATES), MISSING, run_time)
     nice = sacct_fields.nice_of(log)
     arrays = np.where(tasks["task"] >= 0, tasks["number"], MISSING)
     return {
@@ -170,7 +207,7 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
         "submit_time": submit,
         "eligible": log.numbers(("Eligible", _known(clock))),
         "start": start,
-        "run_time": _run_times(log, clock, start),
+        "run_time": run_time,
         "requested_time": _requested(log),
         "status": status,
         "preceding_job": sacct_dependencies.preceding(log, tasks, number, status, shift),
@@ -338,7 +375,7 @@ def _requested(log: LogRecords) -> Ints:
 
 def _after(log: LogRecords, name: str, before: Ints, clock: Clock) -> Ints:
     """Return times, those of the second hour where clocks were set back since ``before``."""
-    times, texts = log.numbers((name, clock.seconds)), log.texts(name)
+    times, texts = log.numbers((name, _known(clock))), log.texts(name)
     for place in np.flatnonzero((times < before) & (times >= 0)).tolist():
         later = clock.seconds(texts[place], later=True)
         if later >= before[place]:

@@ -49,6 +49,10 @@ _ID = re.compile(
     r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d{1,18})|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?"
 )
 _MOST_TASKS = re.compile(r"%([1-9]\d{0,8})\]")
+#: First and last task, and the step, of a part of a list.
+_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::([1-9]\d{0,6}))?)?")
+#: So many tasks an array may have at most: of MaxArraySize, slurm.conf(5).
+_MOST_OF_ARRAY = 4_000_001
 
 #: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
 #: failed. REQUEUED and RESIZING are runs of jobs that went on: in another run, or at another size.
@@ -69,6 +73,9 @@ OPEN_STATES = (
     *("PENDING", "RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "STAGE_OUT"),
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
+#: Of these, jobs that have not started; and those that do not until somebody lets them.
+HELD = ("REQUEUE_HOLD", "RESV_DEL_HOLD")
+WAITING = ("PENDING", "REQUEUE_FED", *HELD)
 
 #: The word for no time limit.
 UNLIMITED = "UNLIMITED"
@@ -88,7 +95,7 @@ _BESIDE = "bb/"
 def is_step(text: str) -> bool:
     """Tell whether an id is that of a step, such as ``7.batch``."""
     job, point, step = text.partition(".")
-    return bool(point and step) and job[:1].isdigit()
+    return bool(point and step) and job[:1].isdigit() and "[" not in job  # a list may end in ...
 
 
 #: The parts of an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]``: number of the job or
@@ -98,7 +105,8 @@ def is_step(text: str) -> bool:
 _IDS = np.dtype(
     [("number", "i8"), ("task", "i8"), ("part", "?"), ("waiting", "?"), ("at_once", "i8")]
 )
-_NO_ID = (MISSING, MISSING, False, False, 0)
+#: The same of no id.
+NO_ID = (MISSING, MISSING, False, False, 0)
 
 
 def job_id(text: str) -> tuple[int, int, bool, bool, int]:
@@ -109,7 +117,7 @@ def job_id(text: str) -> tuple[int, int, bool, bool, int]:
     ValueError : it is no id of a job.
     """
     if text.isdecimal() and len(text) <= 18:  # most ids
-        return int(text), *_NO_ID[1:]
+        return int(text), *NO_ID[1:]
     match = _ID.fullmatch(text)
     if match is None:
         raise ValueError("no id such as 123, 123_4 or 123+0")
@@ -120,10 +128,26 @@ def job_id(text: str) -> tuple[int, int, bool, bool, int]:
     return int(match["number"]), task_number, bool(match["part"]), bool(tasks), at_once
 
 
+def tasks_in(text: str) -> list[int]:
+    """Return the tasks of an id such as ``7_[4-9:2,12%3]``; none of one that does not list them.
+
+    Slurm ends long lists with ``...``: what is behind is not known.
+    """
+    listed = text.partition("[")[2].rstrip("]").partition("%")[0]
+    tasks: list[int] = []
+    for part in listed.split(","):
+        if match := _TASKS.fullmatch(part):
+            first = int(match[1])
+            tasks += range(first, int(match[2] or first) + 1, int(match[3] or 1))
+        if len(tasks) > _MOST_OF_ARRAY:
+            return []
+    return tasks
+
+
 def ids_in(log: logs.LogRecords, name: str) -> NDArray[Any]:
     """Return the ids in a field of a dump, (n,) of _IDS; number -1: no id."""
     if name not in log.beside:
-        log.beside[name] = log.column(name, job_id, _NO_ID, _IDS)
+        log.beside[name] = log.column(name, job_id, NO_ID, _IDS)
     return log.beside[name]
 
 

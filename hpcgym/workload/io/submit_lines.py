@@ -30,13 +30,14 @@ _SHORTENED = {
     "licenses": "li",
     "constraint": "cons",
     "reservation": "rese",
+    "partition": "part",
     "cpus-per-task": "cpus-per-t",
     "ntasks-per-node": "ntasks-per-n",
     "mem-per-cpu": "mem-per-c",
 }
 _LETTERS = {
     **{"C": "constraint", "d": "dependency", "G": "gpus", "L": "licenses"},
-    **{"N": "nodes", "c": "cpus-per-task", "n": "ntasks", "t": "time"},
+    **{"N": "nodes", "c": "cpus-per-task", "n": "ntasks", "p": "partition", "t": "time"},
 }
 
 

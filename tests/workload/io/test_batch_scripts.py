@@ -37,7 +37,7 @@ def script(folder: Path, *lines: str) -> Path:
         ("-n 3 --gpus=4", 3, {"core": 1}, "gpus"),  # 2, 1 and 1
         ("-N 2 -n 8 --gpus-per-task=1", 2, {"core": 4, "gpu": 4}, ""),
         ("-n 8 --gpus-per-node=4 --mem=1G", 8, {"core": 1}, "mem gpus-per-node"),  # of how many?
-        ("--mem=0 --exclusive -p long", 1, {"core": 1}, "exclusive p mem"),
+        ("--mem=0 --exclusive -p long", 1, {"core": 1}, "exclusive partition mem"),
         ("-J 'my job' -o %j.out --mail-type=END", 1, {"core": 1}, ""),
     ],
 )
@@ -51,9 +51,24 @@ def test_lines_ask_for_units(
     assert read_batch_script(timed, GPUS) == job  # on lines of their own
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 5400), ("4:00:00", 14400), ("1-12", 129600)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("90", 5400), ("4:00:00", 14400), ("1-12", 129600)),
+        *((no_limit, 365 * 86_400) for no_limit in ("UNLIMITED", "infinite", "0")),
+    ],
+)
 def test_times_are_those_of_sbatch(tmp_path: Path, text: str, seconds: int) -> None:
     assert read_batch_script(script(tmp_path, f"#SBATCH -t {text}")).requested == seconds
+
+
+def test_partitions_that_count_are_read(tmp_path: Path) -> None:
+    for words in ("-p long", "--part=short -p long", "-plong", "--partition long"):
+        job = read_batch_script(script(tmp_path, f"#SBATCH {words}"), GPUS, ("long", "short"))
+        assert (job.partition, job.unread) == ("long", ())
+    for other in ("short,long", "debug"):  # any of them; of another machine
+        job = read_batch_script(script(tmp_path, f"#SBATCH -p {other}"), GPUS, ("long", "short"))
+        assert (job.partition, job.unread) == (None, ("partition",))
 
 
 def test_of_a_log_of_processors_others_are_not_looked_at(tmp_path: Path) -> None:
@@ -69,7 +84,7 @@ def test_of_a_log_of_processors_others_are_not_looked_at(tmp_path: Path) -> None
         ("#SBATCH -n many", "line 2: --ntasks=many: no whole number"),
         ("#SBATCH -c 0", "line 2: --cpus-per-task=0: no whole number from 1 on"),
         ("#SBATCH --time=soon", "line 2: --time=soon: no duration such as 90, 12:00:00 or 1-12"),
-        ("#SBATCH -t 0", "line 2: --time=0: no limit that a forecast knows: give --time"),
+        ("#SBATCH -t 0:00", "line 2: --time=0:00: no time limit such as 90 (minutes)"),
         ("#SBATCH --mem=much", "line 2: --mem=much: no memory such as 4G"),
         ("#SBATCH -n 4 hetjob", "line 2: 'hetjob' is no option; hetjobs are not read"),
         ("#SBATCH -J 'a", "line 2: a quote that does not end"),
