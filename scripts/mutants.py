@@ -129,8 +129,8 @@ MUTANTS = (
     Mutant(
         "a job that does not fit leaves something",
         "native/answers/state.hpp",
-        "has_room ? free_ - s.machine.width(j) : 0",
-        "free_ - s.machine.width(j)",
+        "left > 0 ? left : 0.0",
+        "left",
         tests="tests/engine/test_state.py",
     ),
     Mutant(
@@ -172,14 +172,14 @@ MUTANTS = (
     Mutant(
         "what a score has of a job is kept though its prediction has changed",
         "native/answers/job_rows.hpp",
-        "std::exchange(times_[at], time) != time",
-        "std::exchange(times_[at], time) == time - 1",
+        "std::exchange(known.time, time) != time",
+        "std::exchange(known.time, time) == time - 1",
     ),
     Mutant(
         "of equal scores that were put off not the first by place is served",
         "native/core/queue.hpp",
-        "scores_[k] >= scores_[best]",
-        "scores_[k] > scores_[best]",
+        "place(jobs_[k]) < place(jobs_[best])",
+        "false",
     ),
     Mutant(
         "time alone lets a job start a second too late",
@@ -442,6 +442,20 @@ MUTANTS = (
         "p.unasked == 0",
         "true",
         tests="tests/envs/test_following_rules.py::test_an_episode_without_a_question_takes_one_step",
+    ),
+    Mutant(
+        "of the jobs that came since the last pass the first is not backfilled",
+        "native/strategies/easy.hpp",
+        "s.next - arrived",
+        "s.next - arrived + 1",
+        after="first_new_ = ",
+    ),
+    Mutant(
+        "ends of a user do not change what is predicted of the job that came last",
+        "native/answers/waiting_of_users.hpp",
+        "known_to_ < s.next",
+        "known_to_ < s.next - 1",
+        after="for (; ",
     ),
     Mutant(
         "a score may exceed its bound",

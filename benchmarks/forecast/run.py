@@ -27,7 +27,7 @@ from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.files.tables import csv_frame, write_csv_frame
 from hpcgym.files.writing import whole_text
 from hpcgym.forecasting.arrivals import Block
-from hpcgym.forecasting.backtests import Drawn, draw, forecasts_at, new_job, recent_waits
+from hpcgym.forecasting.backtests import DrawnJobs, draw, forecasts_at, new_job, recent_waits
 from hpcgym.forecasting.forecasts import Forecast, level_name, quantiles
 from hpcgym.forecasting.run_times import RunTimes
 from hpcgym.forecasting.scores import LEVELS, Floats, crps, scores
@@ -75,7 +75,7 @@ class Truth(NamedTuple):
 
     log: Workload
     cluster: Cluster
-    drawn: Drawn
+    drawn: DrawnJobs
 
     @property
     def digest(self) -> str:
@@ -257,7 +257,7 @@ _MORE = ("true run times", "true arrivals")
 
 
 def page(results: pd.DataFrame, shares: pd.DataFrame) -> str:
-    """Return the tables of README.md."""
+    """Return the two tables of README.md, an empty line between them."""
     columns = [*_SHOWN, *_MORE]
     lines = ["| log | truth | rules | " + " | ".join(columns) + " | 80 % held | pool / best |"]
     lines.append("|---|---|---|" + "---:|" * (len(columns) + 2))

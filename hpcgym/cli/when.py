@@ -20,6 +20,8 @@ from hpcgym.units import duration, seconds_of
 from hpcgym.words import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.forecasting import Forecast, StartForecast
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.io.batch_scripts import BatchJob
@@ -286,18 +288,19 @@ def _backtest(
         trusted = "trust it" if held >= _HELD else "trust the medians, not the chances"
         said = f"{trusted}: futures by {by} have {share:.2f} of the error of recent waits alone,"
         said += f" and their 95 % intervals held {held:.0%}"
-    said += f"; what has been best so far: {_most_trusted({str(method): float(weight) for method, weight in scored.weight.items()})}"
+    said += f"; what has been best so far: {_most_trusted(table)}"
     if truth == "simulated":
         said += "; the waits are those of the rules themselves, --truth recorded takes the log's"
     title = f"{jobs.name}: starts forecast at {counted(int(table.moments[0]), 'submission')}"
     show(format, lambda: Sheet([title], [of_frame(table.round(3))], [said]), lambda: rows_of(table))
 
 
-def _most_trusted(weights: Mapping[str, float]) -> str:
+def _most_trusted(table: pd.DataFrame) -> str:
     """Return the methods that a pool trusts most, in words."""
-    ranked = sorted(weights.items(), key=lambda of: -of[1])
-    shown = [of for of in ranked if of[1] >= _WEIGHS] or ranked[:1]
-    return " and ".join(f"{method} ({weight:.0%} of the pool)" for method, weight in shown)
+    ranked = table.sort_values("weight", ascending=False, kind="stable")
+    shown = ranked[ranked.weight >= _WEIGHS] if ranked.weight.max() >= _WEIGHS else ranked[:1]
+    each = zip(shown.method, shown.weight, strict=True)
+    return " and ".join(f"{method} ({weight:.0%} of the pool)" for method, weight in each)
 
 
 def _row(job: int | None, starts: StartForecast, told: Forecast, by: str | None) -> dict[str, Any]:

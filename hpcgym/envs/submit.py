@@ -201,9 +201,9 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference
 
-    `hpcgym.baselines.submitters` has three: `as-logged` asks as the log does, `smallest` for the
+    `hpcgym.envs.submitters` has three: `as-logged` asks as the log does, `smallest` for the
     fewest processors with the longest request, and `forecast` for the shape with the least mean
-    turnaround by `hpcgym.forecast(...).shapes`, which knows what the scheduler knows.
+    turnaround in futures of the queue, by what the scheduler knows; a job that its request kills is run again.
 
     ## Version History
 

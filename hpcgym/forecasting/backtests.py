@@ -124,7 +124,7 @@ def backtest(
     )
 
 
-class Drawn(NamedTuple):
+class DrawnJobs(NamedTuple):
     """Jobs of a log, whose submissions are looked at: rows of it, rising.
 
     Attributes
@@ -138,7 +138,7 @@ class Drawn(NamedTuple):
     taught: Ints
 
 
-def draw(log: Workload, moments: int, least: int, seed: int) -> Drawn:
+def draw(log: Workload, moments: int, least: int, seed: int) -> DrawnJobs:
     """Draw jobs of a log that waited longer than the least time [s], so many in each half.
 
     Raises
@@ -153,7 +153,7 @@ def draw(log: Workload, moments: int, least: int, seed: int) -> Drawn:
     # what the first half taught had to be known before the second began
     early = early[log.submit_time[early] + log.wait_time[early] < log.submit_time[half]]
     drawing = np.random.default_rng([seed, 0])
-    return Drawn(
+    return DrawnJobs(
         *(
             np.sort(drawing.choice(rows, min(number, len(rows)), replace=False))
             for rows, number in ((early, moments), (late, moments), (waits, _TAUGHT))
@@ -176,7 +176,7 @@ class Done(NamedTuple):
 
 def forecasts_at(
     log: Workload,
-    drawn: Drawn,
+    drawn: DrawnJobs,
     scheduler: Scheduler,
     cluster: Cluster,
     *,

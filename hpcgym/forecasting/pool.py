@@ -28,6 +28,8 @@ EVEN, OF_ALL, ENOUGH = 20, 60, 30
 PARTS = 5
 #: How fast weights follow the CRPS, and how many forecasts they remember.
 RATE, MEMORY = 8.0, 1000
+#: Sum of CRPS by which others than the first method must be better before they count as much.
+UNPROVEN = 1.0
 _GRID = np.linspace(0, 1, 1001)
 
 
@@ -100,7 +102,7 @@ class Pool:
 
     Parameters
     ----------
-    methods : their names.
+    methods : their names; the first is trusted until others have been better for a while.
 
     Raises
     ------
@@ -111,7 +113,7 @@ class Pool:
         if not methods or len(set(methods)) < len(methods):
             raise HpcgymError(f"a pool has methods of different names, not {list(methods)}")
         self.methods = tuple(methods)
-        self._loss = np.zeros(len(self._mixtures))
+        self._loss = UNPROVEN * (1 - self._mixtures[:, 0])
 
     @cached_property
     def _mixtures(self) -> Floats:

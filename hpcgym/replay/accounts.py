@@ -101,8 +101,9 @@ def limits_of(
     ------
     HpcgymError : a quota that is no limit of Slurm: one of partitions or arrays, of users where
         another is of groups, of several groups together, or of jobs that are submitted, which Slurm
-        refuses, and which wait outside in a simulation. Or one that does not spare just the queues
-        whose own limits stand in its place in Slurm.
+        refuses, and which wait outside in a simulation; of minutes of each user of a queue, which
+        Slurm 22.05 stores and does not look at. Or one that does not spare just the queues whose
+        own limits stand in its place in Slurm.
     """
     quotas = list(quotas)
     by = (
@@ -125,15 +126,15 @@ def limits_of(
         queues = [name for column, name in named if column in ("queue", "qos")]
         of_queues = columns and columns <= {"queue", "qos"} and (apart or len(queues) == 1)
         spares = quota.spares and not partitions
-        by_time = [name for name in quota.running if amount_called(name).of]
-        known = not (quota.submitted or by_time)
+        by_time = any(amount_called(name).of for name in quota.running)
+        known = not quota.submitted and all(map(_has_limits, quota.running))
         if known and columns <= {by} and (apart or one_alone):
             for number in owners:
                 name = _called(letter, number)
                 of_account[name] = _tighter(of_account.get(name, {}), quota)
         elif known and not columns and not quota.each:
             of_all = _tighter(of_all, quota)
-        elif known and of_queues and not spares and (apart or not quota.each):
+        elif known and of_queues and not spares and (not by_time if apart else not quota.each):
             for name in (names[queue] for queue in queues if queue in names):
                 together, each, rank = of_qos[name]
                 if apart:
@@ -300,10 +301,24 @@ def _jobs(limit: Limit) -> int:
     return limit.get("jobs", _ENDLESS)
 
 
-def _tracked(limit: Limit, numbers: Mapping[str, int]) -> bytes:
-    """Return a limit of what Slurm tracks, by the numbers of its resources."""
-    bounds = {numbers[name]: most for of, most in limit.items() if (name := tracked_as(of))}
+def _has_limits(amount: str) -> bool:
+    """Tell whether Slurm has limits of an amount: of minutes those of what it tracks alone."""
+    return not amount_called(amount).of or tracked_as(amount) != ""
+
+
+def _tracked(limit: Limit, numbers: Mapping[str, int], minutes: bool = False) -> bytes:
+    """Return a limit of what Slurm tracks, by the numbers of its resources; or that of minutes."""
+    bounds = {
+        numbers[name]: most
+        for of, most in limit.items()
+        if (name := tracked_as(of)) and bool(amount_called(of).of) == minutes
+    }
     return _text(",".join(f"{number}={most}" for number, most in sorted(bounds.items())))
+
+
+def _of_group(limit: Limit, numbers: Mapping[str, int]) -> bytes:
+    """Return GrpTRESMins, of which there are none, GrpTRESRunMins and GrpTRES."""
+    return _text() + _tracked(limit, numbers, minutes=True) + _tracked(limit, numbers)
 
 
 def _resource(number: int, name: str) -> bytes:
@@ -341,8 +356,7 @@ def _one_qos(
         (
             _text(),
             _numbers(number, flags, 0),  # GraceTime
-            _texts(2),
-            _tracked(together, numbers),
+            _of_group(together, numbers),
             _numbers(_jobs(together), _ENDLESS, _ENDLESS, _ENDLESS),
             _texts(3),
             _tracked(each, numbers),
@@ -379,10 +393,10 @@ def _associations(
         if account in users:
             last, inside = next(ids), (own, next(borders), next(borders))
             associations[last] = _association(
-                last, account, _text(), {}, 1, known, inside, user=user, uid=uid
+                last, account, _texts(3), {}, 1, known, inside, user=user, uid=uid
             )
         limit = limits.of_all if account == _ROOT else limits.of_account.get(account, {})
-        bound, share = _tracked(limit, numbers), limits.shares.get(account, 1)
+        bound, share = _of_group(limit, numbers), limits.shares.get(account, 1)
         where = parent, begin, next(borders)
         associations[own] = _association(own, account, bound, limit, share, known, where, above)
 
@@ -393,7 +407,7 @@ def _associations(
 def _association(
     number: int,
     account: str,
-    tracked: bytes,
+    bounds: bytes,
     limit: Limit,
     share: int,
     qos: bytes,
@@ -410,8 +424,7 @@ def _association(
             _text(account),
             _text("replay"),
             struct.pack(">IHI", 0, 0, share),
-            _texts(2),
-            tracked,
+            bounds,
             _numbers(_jobs(limit), _ENDLESS, _ENDLESS, _ENDLESS),
             struct.pack(">IHI", number, 0, left),
             _texts(4),

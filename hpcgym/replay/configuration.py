@@ -20,7 +20,7 @@ from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload
-from hpcgym.workload.amounts import tres_of, weights_of
+from hpcgym.workload.amounts import amount_called, tres_of, weights_of
 from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.needs import demands_of
 
@@ -128,8 +128,11 @@ def _generic(name: str) -> str:
 
 
 def tracked_as(amount: str) -> str:
-    """Return what Slurm calls an amount of jobs among its trackable resources; "": it has none."""
-    kind, slash, name = tres_of(amount).partition("/")
+    """Return what Slurm calls an amount of jobs among its trackable resources; "": it has none.
+
+    An amount that is weighed by time is called as what it weighs.
+    """
+    kind, slash, name = tres_of(amount_called(amount).of or amount).partition("/")
     return f"{kind}{slash}{_generic(name) if kind == 'gres' else name}"
 
 
@@ -337,6 +340,9 @@ def slurm_conf(
         "MessageTimeout": 100,
         "ReturnToService": 2,
         "SlurmdParameters": "config_overrides",
+        # without one, nodes on which a job had no process tell by their answers that it is gone,
+        # and Slurm looks at its queue within a second (_notify_slurmctld_nodes), not at once
+        "Epilog": "/bin/true",
         # a job that runs as long as it asked for ends by itself
         "OverTimeLimit": 1,
         # records of jobs are kept: forgetting one makes Slurm look at the queue, as an event does.

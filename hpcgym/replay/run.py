@@ -46,6 +46,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.units import MINUTE_S
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.amounts import amount_called
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.needs import demands_of
@@ -140,6 +141,7 @@ def replay_on_slurm(
     _checked(refused, _check_run_times, jobs)
     licences, quotas = licences_of(jobs, rules.quota)
     limits = _checked(refused, _limits, jobs, rules, quotas, read)
+    period_s = _checked(refused, _calc_period, rules, quotas, read) or 1
     asks = _checked(refused, _asks, jobs, machine, conf, limits)
     if asks is not None and conf is not None and counts_size(conf):
         _checked(refused, _check_sizes, jobs, asks)
@@ -153,7 +155,7 @@ def replay_on_slurm(
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
     asked = rules.reserve.slurm
     every_s = 0 if asked is None else max(asked.bf_interval, 0)
-    even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
+    even_s = math.lcm(MINUTE_S, 1 if asked is None else asked.bf_resolution, period_s)
     partitions = _partitions(machine, conf, limits)
     if some := [window for window in rules.maintenance if window.open_to]:
         raise HpcgymError(
@@ -181,6 +183,25 @@ def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
                 f"{jobs.called(row)} asks for several nodes, which PriorityWeightJobSize counts in"
                 " Slurm, and not in the simulation: leave it out"
             )
+
+
+def _calc_period(rules: Scheduler, quotas: Sequence[Quota], read: SlurmRules | None) -> int:
+    """Return at which multiples of a time it matters that jobs have run [s]; 0: at none.
+
+    Raises
+    ------
+    HpcgymError : quotas of minutes, which Slurm counts otherwise than the rules: without the
+        priorities of a slurm.conf when jobs end.
+    """
+    if not any(amount_called(name).of for quota in quotas for name in quota.running):
+        return 0
+    period_s = None if rules.reserve.slurm is None else rules.reserve.slurm.calc_period
+    if period_s is None or (period_s and (read is None or not has_priorities(read.conf))):
+        raise HpcgymError(
+            "a replay on Slurm has quotas of minutes by a slurm.conf with priority/multifactor, or"
+            " with backfill=slurm:calc_period=0, where they count until jobs end"
+        )
+    return period_s
 
 
 def _limits(

@@ -85,17 +85,8 @@ def _unused(
     typed = [quota for quota in scheduler.quota if quota.spares and not quota.of_table]
     spare = [str(quota) for quota in typed if not quota.spared(workload).any()]
     yield "these quotas spare no job", spare
-    first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
-    span = "is between the first submission and when the last job may end"
-    windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
-    met = any(end > first and begin <= last for begin, end in windows.values())
-    yield f"no window {span}", [] if met else [*windows]
-    opened = [window for window in scheduler.maintenance if window.open_to]
-    closed = [str(window) for window in opened if not window.may_use(workload).any()]
-    yield "no job is of those that these windows are open to", closed
-    if failures is not None and len(failures):
-        met = bool(((failures.repaired > first) & (failures.time <= last)).any())
-        yield f"no failure {span}", [] if met else [f"they begin at {failures.time[0]} s"]
+    if scheduler.maintenance or failures is not None:
+        yield from _outside_of_log(workload, scheduler, failures)
     if scheduler.preemption is not None:
         rule = scheduler.preemption
         there = set(rule.groups(workload).tolist())
@@ -109,14 +100,32 @@ def _unused(
     shares = weighs_usage or any(scheduler.usage_orders)
     charged = (scheduler.fair_share or FairShare()).charged if shares else ""
     named = {charged, *(name for quota in scheduler.quota for name, _ in quota.bounds)}
-    unbilled = int(np.count_nonzero(workload.columns[BILLING] == MISSING))
-    if "billing" in named and unbilled:
+    billed = "billing" in named
+    unbilled = int(np.count_nonzero(workload.columns[BILLING] == MISSING)) if billed else 0
+    if unbilled:
         what = "nothing tells what is billed, and processors count; load the jobs with cluster="
         yield what, [counted(unbilled, "job")]
     if charged and not asked_of(workload, [charged]).any():
         yield "fair share: no job asks for what is charged", [charged + _hint(workload, [charged])]
     if shares:
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
+
+
+def _outside_of_log(
+    workload: Workload, scheduler: Scheduler, failures: Failures | None
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the same of windows and failures."""
+    first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
+    span = "is between the first submission and when the last job may end"
+    windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
+    met = any(end > first and begin <= last for begin, end in windows.values())
+    yield f"no window {span}", [] if met else [*windows]
+    opened = [window for window in scheduler.maintenance if window.open_to]
+    closed = [str(window) for window in opened if not window.may_use(workload).any()]
+    yield "no job is of those that these windows are open to", closed
+    if failures is not None and len(failures):
+        met = bool(((failures.repaired > first) & (failures.time <= last)).any())
+        yield f"no failure {span}", [] if met else [f"they begin at {failures.time[0]} s"]
 
 
 def _that_bound_nobody(workload: Workload, quotas: Sequence[Quota]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,9 +76,6 @@ class Learning:
         parts: tuple[Estimators, LearnedState] | None = None,
     ) -> None:
         self._workload, users = workload, told.users
-        # rows of users in the memory, and of classes in the ratios
-        rows, first = first_of_each(users)
-        self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
         self._estimates = in_words(scheduler)
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
         if parts is None:
@@ -92,7 +89,7 @@ class Learning:
             parts = estimators, make_learner(scheduler, told.n_users, estimators.classes)
         self.estimators, self.learner = parts
         n_users = len(self.learner.memory)
-        self._ratio_rows = _ratio_rows(workload, self._memory_rows, self.estimators, n_users)
+        self._places = _Places(workload, users, self.estimators.classes, n_users)
         if learned is not None:
             self._go_on(learned)
 
@@ -105,10 +102,10 @@ class Learning:
                 f"learned: it was learned for the estimates {' and '.join(learned.estimates)}, "
                 f"not for {' and '.join(self._estimates)}"
             )
-        for user, row in self._memory_rows.items():
+        for user, row in self._places.memory.items():
             if user in learned.memory:
                 self.learner.memory[row] = learned.memory[user]
-        for key, row in self._ratio_rows.items():
+        for key, row in self._places.ratios.items():
             if key in learned.ratios:
                 self.learner.ratios[row] = learned.ratios[key]
         self.learner.model[:] = learned.model
@@ -123,8 +120,8 @@ class Learning:
     def learned(self) -> Learned:
         """What has been learned up to now."""
         learner, before = self.learner, self._before
-        memory = _rows(self._memory_rows, learner.memory)
-        ratios = _rows(self._ratio_rows, learner.ratios)
+        memory = _Rows(self._places, "memory", learner.memory.copy())
+        ratios = _Rows(self._places, "ratios", learner.ratios.copy())
         return Learned(
             self._estimates,
             memory if before is None else {**before.memory, **memory},
@@ -211,25 +208,60 @@ class Learning:
         self.learner.model_sums[...] = learned["sums"].reshape(2, 2)
 
 
-def _rows(places: Mapping[Any, int], table: NDArray[np.float64]) -> dict[Any, NDArray[np.float64]]:
-    """Return copies of the rows of a table, by what stands in them."""
-    copied = table[np.fromiter(places.values(), np.int64, len(places))]
-    return dict(zip(places, copied, strict=True))
+class _Places:
+    """Where what is learned stands in its tables; most never ask, so dictionaries are made late."""
+
+    def __init__(
+        self, workload: Workload, users: NDArray[np.int64], classes: NDArray[np.int64], n_users: int
+    ) -> None:
+        self._workload, self._users, self._classes = workload, users, classes
+        self._n_users = n_users
+
+    @cached_property
+    def memory(self) -> dict[Any, int]:
+        """The row of each user."""
+        rows, first = first_of_each(self._users)
+        return dict(zip(self._workload.user_id[first].tolist(), rows.tolist(), strict=True))
+
+    @cached_property
+    def ratios(self) -> dict[Any, int]:
+        """The rows of all jobs, (), of each user and of each class."""
+        if not len(self._classes):
+            return {}
+        rows: dict[tuple[int, ...], int] = {(): 0}
+        rows.update({(user,): 1 + row for user, row in self.memory.items()})
+        numbers, first = first_of_each(self._classes)
+        ids, widths = self._workload.user_id[first], self._workload.requested_processors[first]
+        for user, width, number in zip(
+            *(of.tolist() for of in (ids, widths, numbers)), strict=True
+        ):
+            rows[user, width] = 1 + self._n_users + number
+        return rows
 
 
-def _ratio_rows(
-    workload: Workload, users: Mapping[int, int], estimators: Estimators, n_users: int
-) -> dict[tuple[int, ...], int]:
-    """Return where the ratios of all jobs, of each user and of each class stand."""
-    if not len(estimators.classes):
-        return {}
-    rows: dict[tuple[int, ...], int] = {(): 0}
-    rows.update({(user,): 1 + row for user, row in users.items()})
-    numbers, first = first_of_each(estimators.classes)
-    ids, widths = workload.user_id[first], workload.requested_processors[first]
-    for user, width, number in zip(ids.tolist(), widths.tolist(), numbers.tolist(), strict=True):
-        rows[user, width] = 1 + n_users + number
-    return rows
+class _Rows(Mapping[Any, NDArray[np.float64]]):
+    """The rows of a table, by what stands in them; as a dictionary, which it is once pickled."""
+
+    def __init__(self, places: _Places, of: str, table: NDArray[np.float64]) -> None:
+        self._places, self._of, self._table = places, of, table
+
+    @cached_property
+    def _rows(self) -> dict[Any, NDArray[np.float64]]:
+        places: dict[Any, int] = getattr(self._places, self._of)
+        rows = self._table[np.fromiter(places.values(), np.int64, len(places))]
+        return dict(zip(places, rows, strict=True))
+
+    def __getitem__(self, key: Any) -> NDArray[np.float64]:
+        return self._rows[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return dict, (self._rows,)
 
 
 def _seconds(predictor: Predictor, x: dict[str, Any]) -> float:

@@ -225,7 +225,8 @@ def _times_requested(workload: Workload, name: str, amount: Ints) -> Ints:
     ------
     HpcgymError : more than can be counted.
     """
-    together = np.dot(amount.astype(np.float64), workload.requested_time.astype(np.float64))
+    # no product of matrices: starting its threads takes longer than a simulation
+    together = (amount.astype(np.float64) * workload.requested_time).sum()
     if together > _MOST:
         raise HpcgymError(f"{workload.name}: jobs ask for more {name} than can be counted")
     asked: Ints = amount * workload.requested_time

@@ -125,7 +125,7 @@ def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
     """Index a column, keeping zero-stride columns without memory."""
     if values.strides == (0,) and values.size and not isinstance(rows, slice):
         rows = np.asarray(rows)
-        number = np.count_nonzero(rows) if rows.dtype == bool else rows.size
+        number = int(np.count_nonzero(rows)) if rows.dtype == bool else rows.size
         if number <= values.size:
             return values[:number]
         return np.broadcast_to(values[0], number)

@@ -18,8 +18,8 @@ class Answers {
   std::array<std::optional<Program>, 2> programs_;
   JobRows rows_;                  // jobs that wait, or may come in the pass: for the programs
   Contenders contenders_;         // of them, if scores are put off
-  std::vector<i64> scored_;       // jobs that get scores, and their waits [s]
-  std::vector<double> waiting_;
+  std::vector<i64> scored_;       // jobs that get scores, their waits [s], and processors
+  std::vector<double> waiting_, widths_;
   std::vector<i64> due_;          // jobs that may come in the pass, if the schedule decides arrivals
   State state_;
   bool sees_state_ = false;
@@ -101,12 +101,13 @@ class Answers {
       const std::vector<std::size_t>& rows =
           contenders_.take(s.queue.listed.drop_to_highest(s.progress), guess);
       if (rows.empty()) return;
-      scored_.clear(), waiting_.clear();
+      scored_.clear(), waiting_.clear(), widths_.clear();
       for (const std::size_t row : rows) {
         scored_.push_back(rows_.jobs()[row]);
+        widths_.push_back(rows_.widths()[row]);
         waiting_.push_back(rows_.wait(row, s.time, model_->ticks));
       }
-      if (sees_state_) state_.read_jobs(s, scored_, waiting_);
+      if (sees_state_) state_.read_jobs(s, scored_, waiting_, widths_);
       s.queue.listed.add(scored_, programs_[0]->scores({.jobs = scored_,
                                                         .waiting = &waiting_,
                                                         .times = times(0),
@@ -178,7 +179,7 @@ class Answers {
   const double* scores_of_all(S& s, std::size_t half) {
     rows_.waits(s.time, model_->ticks, waiting_);
     for (const i64 j : due_) waiting_[rows_.of(j)] = 0;
-    if (sees_state_) state_.read_jobs(s, rows_.jobs(), waiting_);
+    if (sees_state_) state_.read_jobs(s, rows_.jobs(), waiting_, rows_.widths());
     return programs_[half]->scores(
         {.jobs = rows_.jobs(), .waiting = &waiting_, .times = times(half), .now = &state_});
   }
@@ -208,7 +209,7 @@ class Answers {
   template <class S>
   void list(S& s) {
     const i64* learned = learned_times();
-    const auto list = [&](i64 j) { rows_.list(j, s.job(j).submit, learned ? learned[j] : 0); };
+    const auto list = [&](i64 j) { rows_.list(j, s.job(j), learned ? learned[j] : 0); };
     Changes &of_queue = s.queue.changes, *of_times = learner ? &learner->changes : nullptr;
     const bool only_queued = !s.arrivals && !s.stops && s.arrived == 0;
     if (only_queued && rows_.n_changes() > 0 && of_queue.known && (!of_times || of_times->known)) {

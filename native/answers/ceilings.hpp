@@ -79,11 +79,11 @@ class Ceilings {
         return each([&](std::size_t) { return Range{0, most}; });
       }
       default: {
-        std::vector<double> first(n_), at_end(n_);
         const auto feature = static_cast<Feature>(which);
-        s.program.write_feature(feature, s.jobs, &s.from, s.times, first.data());
-        s.program.write_feature(feature, s.jobs, &s.to, s.times, at_end.data());
-        return each([&](std::size_t i) { return Range::hull({first[i], at_end[i]}); });
+        const auto value = [&](std::size_t i, double waiting) {
+          return s.program.feature_of(feature, s.jobs[i], waiting, s.times);
+        };
+        return each([&](std::size_t i) { return Range::hull({value(i, s.from[i]), value(i, s.to[i])}); });
       }
     }
   }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/wide.hpp"
 #include "ceilings.hpp"
 
 namespace hpc {
@@ -62,7 +63,7 @@ class Contenders {
     if (taken_from_ && least >= *taken_from_) return took_;
     if (best == -inf && n_ > 0) {
       const bool is_new = guess && most_[*guess] > -inf;
-      const auto first = is_new ? *guess : index(std::ranges::max_element(most_) - most_.begin());
+      const auto first = is_new ? *guess : place_of_greatest(most_.data(), n_);
       if (most_[first] > -inf) took_.push_back(first);
     }
     if (took_.empty()) take_from(least);
@@ -99,13 +100,9 @@ class Contenders {
   // Take the rows of these bounds or greater ones.
   void take_from(double least) {
     taken_from_ = least;
-    for (std::size_t begin = 0; begin < n_; begin += 16) {
-      const std::size_t end = std::min(begin + 16, n_);
-      bool any = false;
-      for (std::size_t row = begin; row < end; ++row) any |= most_[row] >= least;
-      for (std::size_t row = begin; any && row < end; ++row)
-        if (most_[row] >= least) took_.push_back(row);
-    }
+    const double* most = most_.data();
+    for (std::size_t row = 0, n = n_; row < n; ++row)
+      if (most[row] >= least) took_.push_back(row);
   }
   void learn(i64 now, const std::vector<double>& state) {
     static constexpr double share = 1.0 / 16;

@@ -48,7 +48,7 @@ class Expressed {
     list(s, at);
     if (sees_state_) {
       state_.read_pass(s, {}, told_.front().clock);
-      state_.read_jobs(s, rows_.jobs(), waiting_);
+      state_.read_jobs(s, rows_.jobs(), waiting_, rows_.widths());
     }
     for (Program& each : programs_) each.begin_pass(state_, {});
   }
@@ -96,7 +96,7 @@ class Expressed {
   template <class S>
   void list(const S& s, const InTable& at) {
     rows_.begin(true);
-    for (const i64 j : jobs_) rows_.list(j, s.job(j).submit, at.learned ? at.learned[j] : 0);
+    for (const i64 j : jobs_) rows_.list(j, s.job(j), at.learned ? at.learned[j] : 0);
     rows_.end();
     for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, at));
     rows_.waits(s.time, s.model.ticks, waiting_);

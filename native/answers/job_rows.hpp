@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "../base/numbers.hpp"
+#include "../core/model.hpp"
 
 namespace hpc {
 
@@ -22,8 +22,9 @@ class JobRows {
   JobRows(const JobRows&) {}
   JobRows& operator=(const JobRows&) = delete;
 
-  // The jobs by row.
+  // The jobs by row, and their processors.
   const std::vector<i64>& jobs() const { return jobs_; }
+  const std::vector<double>& widths() const { return widths_; }
   // At the last change: rows that moved, in this order; then those of new jobs, and those of new jobs
   // or run times.
   const std::vector<Move>& moves() const { return moves_; }
@@ -36,20 +37,23 @@ class JobRows {
   }
   // Write how long each job has waited [s], by row. `ticks`: of the clock in a second.
   void waits(i64 now, i64 ticks, std::vector<double>& waiting) const {
-    waiting.resize(jobs_.size());
-    for (std::size_t row = 0; row < jobs_.size(); ++row)
-      waiting[row] = static_cast<double>(now - submits_[row]);
+    const std::size_t n = jobs_.size();
+    waiting.resize(n);
+    double* each_wait = waiting.data();
+    const Known* known = known_.data();
+    for (std::size_t row = 0; row < n; ++row)
+      each_wait[row] = static_cast<double>(now - known[row].submit);
     if (ticks == 1) return;
     for (double& each : waiting) each /= static_cast<double>(ticks);
   }
   double wait(std::size_t row, i64 now, i64 ticks) const {
-    return static_cast<double>(now - submits_[row]) / static_cast<double>(ticks);
+    return static_cast<double>(now - known_[row].submit) / static_cast<double>(ticks);
   }
   // The number of changes; 0: nothing has ever been listed.
   i64 n_changes() const { return change_; }
 
   void clear() {
-    each_column([](auto& column) { column.clear(); });
+    jobs_.clear(), widths_.clear(), known_.clear();
     rows_.clear();
   }
   // A change begins so and ends by `end`. Either all jobs are listed anew, each by `list`, and the
@@ -61,36 +65,41 @@ class JobRows {
     moves_.clear(), came_.clear(), renewed_.clear();
   }
   // `time`: [s] the run time that is seen, 0 if it never changes.
-  void list(i64 j, i64 submit, i64 time) {
+  void list(i64 j, const Job& job, i64 time) {
     std::int32_t& row = row_of(j);
     if (row < 0) {
       row = static_cast<std::int32_t>(jobs_.size());
-      each_column([](auto& column) { column.emplace_back(); });
-      jobs_.back() = j;
-      times_.back() = time - 1;
+      jobs_.push_back(j);
+      widths_.push_back(static_cast<double>(job.processors));
+      known_.push_back({job.submit, time - 1, 0});
       came_.jobs.push_back(j);
     }
-    const std::size_t at = index(row);
-    submits_[at] = submit;
-    if (std::exchange(times_[at], time) != time) renewed_.jobs.push_back(j);
-    if (std::exchange(changes_[at], change_) != change_) ++n_listed_;
+    Known& known = known_[index(row)];
+    known.submit = job.submit;
+    if (std::exchange(known.change, change_) != change_) ++n_listed_;
+    note_time(j, known, time);
   }
   // The run time of a job is seen anew, if it is listed.
   void renew(i64 j, i64 time) {
-    if (has(j)) list(j, submits_[of(j)], time);
+    if (has(j)) note_time(j, known_[of(j)], time);
   }
   void remove(i64 j) { remove_row(of(j)); }
   void end() {
     for (std::size_t row = jobs_.size(); anew_ && n_listed_ < jobs_.size();)
-      if (changes_[--row] != change_) remove_row(row);
+      if (known_[--row].change != change_) remove_row(row);
     for (Concerned* each : {&came_, &renewed_})
       for (const i64 j : each->jobs)
         if (has(j)) each->rows.push_back(of(j));
   }
 
  private:
-  std::vector<i64> jobs_, submits_, times_, changes_;  // by row; the last: when it was listed last
-  std::vector<std::int32_t> rows_;                     // by job, from `first_` on; -1: none
+  struct Known {
+    i64 submit, time, change;  // the last: when it was listed last
+  };
+  std::vector<i64> jobs_;           // by row
+  std::vector<double> widths_;
+  std::vector<Known> known_;
+  std::vector<std::int32_t> rows_;  // by job, from `first_` on; -1: none
   std::vector<Move> moves_;
   struct Concerned {
     std::vector<i64> jobs;
@@ -103,9 +112,8 @@ class JobRows {
   std::size_t n_listed_ = 0;
   bool anew_ = false;
 
-  template <class F>
-  void each_column(F f) {
-    for (auto* column : {&jobs_, &submits_, &times_, &changes_}) f(*column);
+  void note_time(i64 j, Known& known, i64 time) {
+    if (std::exchange(known.time, time) != time) renewed_.jobs.push_back(j);
   }
   std::int32_t& row_of(i64 j) {
     if (rows_.empty()) first_ = j;
@@ -122,7 +130,8 @@ class JobRows {
     rows_[index(jobs_[last] - first_)] = static_cast<std::int32_t>(row);
     rows_[index(jobs_[row] - first_)] = -1;
     moves_.push_back({last, row});
-    each_column([&](auto& column) { column[row] = column[last], column.pop_back(); });
+    const auto move = [&](auto& column) { column[row] = column[last], column.pop_back(); };
+    move(jobs_), move(widths_), move(known_);
   }
 };
 

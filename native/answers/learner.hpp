@@ -12,6 +12,7 @@
 #include "../core/queue.hpp"
 #include "histories.hpp"
 #include "regression.hpp"
+#include "waiting_of_users.hpp"
 
 namespace hpc {
 
@@ -42,12 +43,13 @@ class Learner {
 
   void keep(Archive& a) {
     a(histories, regressions, ordered_by, knows_, at_submission, n_learned, weights, now_, answers_);
-    changes.forget();
+    changes.forget(), waiting_.forget();
   }
   // Begin with what was learned from other jobs.
   void know(const std::vector<double>& memory, const std::vector<double>& ratios,
             const std::array<std::vector<double>, 2>& terms, const std::array<double, 4>& sums) {
     histories.know(memory, ratios);
+    waiting_.forget();
     for (std::size_t k = 0; k < 2; ++k) {
       regressions[k].terms = terms[k];
       regressions[k].norm = sums[2 * k], regressions[k].steps = sums[2 * k + 1];
@@ -141,6 +143,7 @@ class Learner {
     for (; n_learned < s.log.size(); ++n_learned) {
       const i64 j = s.log[n_learned], run = s.run_time(j);
       histories.remember(j, run, s.job(j).requested, s.of(j).start + run);
+      waiting_.note_end(model_->users[j]);
       for (std::size_t k = 0; k < 2; ++k)
         if (kind(k) == Predicts::regression)
           regressions[k].learn(seen(j).data(), static_cast<double>(run), histories.processors(j));
@@ -209,6 +212,7 @@ class Learner {
   std::array<double, 2> answers_{};  // [s] for the job in question
   std::vector<double> knows_;  // by job: number of its user's ends at its last prediction
   std::size_t renewed_at_ = static_cast<std::size_t>(-1);  // `n_learned` at the last renewal
+  WaitingOfUsers waiting_;
 
   const Learning& rules() const { return *model_->learning; }
   Predicts kind(std::size_t which) const { return rules().estimators[which].kind; }
@@ -237,13 +241,20 @@ class Learner {
     if (s.arrivals) predict_coming(s, ranked);
     if (kind(for_ordering) == Predicts::beforehand) return true;  // the renewal is for other scores
     // after the last ends all waiting jobs know of them, unless jobs wait again or come otherwise
-    const bool is_known = renewed_at_ == n_learned && !s.outages && !s.stops && !s.arrivals;
-    renewed_at_ = n_learned;
-    if (is_known) return true;
-    for (const i64 j : concerned(s)) {
+    const bool is_plain = !s.outages && !s.stops && !s.arrivals;
+    if (std::exchange(renewed_at_, n_learned) == n_learned && is_plain) return true;
+    const auto renew_one = [&](i64 j) {
       s.interrupts.look();
       consider(s, j);
       renew(s, ranked, j, answers_[for_ordering]);
+    };
+    if (is_plain && waiting_.knows()) {
+      waiting_.look(s, [&](i64 j) {
+        if (histories.ended_of(j) > knows_[index(j)]) renew_one(j);
+      });
+    } else {
+      std::ranges::for_each(concerned(s), renew_one);
+      if (is_plain) waiting_.begin(s);
     }
     s.queue.forget_bounds();
     return true;

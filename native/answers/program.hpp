@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/wide.hpp"
 #include "../core/features.hpp"
 #include "job_rows.hpp"
 #include "state.hpp"
@@ -67,21 +68,28 @@ class Program {
     const i64* times = nullptr;                    // [s] by job, the run times that policies see
     const State* now = nullptr;                    // read for these jobs
     const std::vector<std::size_t>* rows = nullptr;  // those of the jobs; nullptr: from 0 on
-    const std::vector<double>* weights = nullptr;
   };
   // A pass begins: work out what is alike for all jobs. `weights`: missing ones count as 0.
   void begin_pass(const State& now, const std::vector<double>& weights) {
-    static const std::vector<i64> any{-1};
     for (const std::size_t k : changing_)
-      shared_[k] = *run(of_pass_[k], 1, {.jobs = any, .now = &now, .weights = &weights});
+      shared_[k] = value(of_pass_[k], [&](i64 code, std::size_t which) {
+        if (code == state) return now.values(which)[0];
+        if (code == in_use) return now.in_use(told_->columns[which]);
+        return which < weights.size() ? weights[which] : 0.0;
+      });
   }
   // The scores of jobs in this pass; -inf in place of NaN. Valid until the next call. `follow` has
   // been told of the jobs.
   const double* scores(const Look& look) {
-    double* values = run(steps_, look.jobs.size(), look);
-    for (std::size_t i = 0; i < look.jobs.size(); ++i)
-      values[i] = values[i] == values[i] ? values[i] : -inf;
-    return values;
+    n_ = look.jobs.size();
+    if (stack_.size() < n_ * steps_.size()) stack_.resize(n_ * steps_.size());
+    if (levels_.size() <= steps_.size()) levels_.resize(steps_.size() + 1);
+    return widely([&] {
+      double* values = go_through(steps_, look);
+#pragma omp simd
+      for (std::size_t i = 0; i < n_; ++i) values[i] = values[i] == values[i] ? values[i] : -inf;
+      return values;
+    });
   }
   // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
   void follow(const JobRows& rows, const i64* times) {
@@ -89,19 +97,15 @@ class Program {
     for (Part& part : of_job_) {
       for (const auto& [from, to] : rows.moves()) part.move(from, to);
       part.values.resize(rows.jobs().size());
-      const std::vector<std::size_t>& renewed = part.sees_time ? rows.renewed() : rows.came();
-      if (renewed.empty()) continue;
-      renewed_.clear();
-      for (const std::size_t row : renewed) renewed_.push_back(rows.jobs()[row]);
-      const double* values = run(part.steps, renewed_.size(), {.jobs = renewed_, .times = times});
-      for (const std::size_t row : renewed) part.values[row] = *values++;
+      for (const std::size_t row : part.sees_time ? rows.renewed() : rows.came())
+        part.values[row] = value_of_job(part.steps, rows.jobs()[row], times);
     }
   }
   // The same for jobs that may be there several times.
   void follow(const std::vector<i64>& jobs, const i64* times) {
     for (Part& part : of_job_) {
-      const double* values = run(part.steps, jobs.size(), {.jobs = jobs, .times = times});
-      part.values.assign(values, values + jobs.size());
+      part.values.clear();
+      for (const i64 j : jobs) part.values.push_back(value_of_job(part.steps, j, times));
     }
   }
 
@@ -129,17 +133,13 @@ class Program {
   static std::size_t n_taken(i64 code) {
     return code < negative || code > choice ? 0 : code < add ? 1 : code < choice ? 2 : 3;
   }
-  // Write a feature of jobs after these waits [s].
-  void write_feature(Feature which, const std::vector<i64>& jobs, const std::vector<double>* waiting,
-                     const i64* times, double* values) const {
-    const double *since_first = told_->columns[0], *processors = told_->columns[1];
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const i64 j = jobs[i];
-      const JobNumbers job{since_first[j], static_cast<double>(times[j]), processors[j]};
-      values[i] = static_of(which, job);
-      if (which == Feature::expansion) values[i] += (*waiting)[i] / job.requested;
-      if (which == Feature::unicef) values[i] += (*waiting)[i] / serial_patience(job);
-    }
+  // A feature of a job after this wait [s].
+  double feature_of(Feature which, i64 j, double waiting, const i64* times) const {
+    const JobNumbers job{told_->columns[0][j], static_cast<double>(times[j]), told_->columns[1][j]};
+    double value = static_of(which, job);
+    if (which == Feature::expansion) value += waiting / job.requested;
+    if (which == Feature::unicef) value += waiting / serial_patience(job);
+    return value;
   }
 
  private:
@@ -165,13 +165,13 @@ class Program {
   std::vector<Steps> of_pass_;
   std::vector<double> shared_;  // by part of the pass
   std::vector<std::size_t> changing_;  // those that are not the same in all passes
-  std::vector<i64> renewed_;    // jobs whose parts are worked out
   struct Level {  // of the stack: a value for each job, or the same for all
     double* own;           // where an operation leaves its values
     const double* values;  // `own`, or a column; nullptr: the same for all
     double same;
   };
-  std::vector<double> stack_;   // steps go over all jobs
+  std::vector<double> numbers_;  // a stack of single values
+  std::vector<double> stack_;    // of those of all jobs, over which steps go
   std::vector<Level> levels_;
   Level* top_ = nullptr;
   std::size_t n_ = 0;           // jobs
@@ -228,26 +228,44 @@ class Program {
       return {of_job, static_cast<double>(of_job_.size() - 1)};
     }
     if (value.depends == on_pass) changing_.push_back(of_pass_.size());
-    shared_.push_back(value.depends == on_pass ? 0 : *run(own, 1, {.jobs = {}}));
+    const auto none = [](i64, std::size_t) { return 0.0; };
+    shared_.push_back(value.depends == on_pass ? 0 : this->value(own, none));
     of_pass_.push_back(std::move(own));
     return {of_pass_part, static_cast<double>(of_pass_.size() - 1)};
   }
-  // The values of some steps for n jobs. Valid until the next call.
-  double* run(const Steps& steps, std::size_t n, const Look& look) {
-    n_ = n;
-    if (stack_.size() < n * steps.size()) stack_.resize(n * steps.size());
-    if (levels_.size() <= steps.size()) levels_.resize(steps.size() + 1);
+  // The value of the steps of a part. `leaf(code, which)`: what they push besides numbers.
+  template <class F>
+  double value(const Steps& steps, F leaf) {
+    if (numbers_.size() <= steps.size()) numbers_.resize(steps.size() + 1);
+    double* top = numbers_.data();  // the first is below the stack
+    for (const auto& [code, number_] : steps) {
+      if (code == number) *++top = number_;
+      else if (n_taken(code) == 0) *++top = leaf(code, static_cast<std::size_t>(number_));
+      else if (code < add) with_one(code, [&](auto f) { *top = f(*top); });
+      else if (code < choice) with_two(code, [&](auto f) { --top, *top = f(top[0], top[1]); });
+      else top -= 2, *top = *top != 0 ? top[1] : top[2];
+    }
+    return *top;
+  }
+  double value_of_job(const Steps& steps, i64 j, const i64* times) {
+    return value(steps, [&](i64 code, std::size_t which) {
+      return code == column ? told_->columns[which][j]
+                            : feature_of(static_cast<Feature>(which), j, 0, times);
+    });
+  }
+  // The values of some steps for all jobs. Valid until the next call.
+  double* go_through(const Steps& steps, const Look& look) {
     top_ = levels_.data();  // the first is below the stack
     double* own = stack_.data();
     for (const auto& [code, number_] : steps) {
       if (n_taken(code) == 0) {
         *++top_ = leaf(code, number_, look, own);
-        own += n;
+        own += n_;
       } else if (code < add) {
         of_one(code);
       } else {
         const std::size_t taken = n_taken(code) - 1;
-        top_ -= taken, own -= n * taken;
+        top_ -= taken, own -= n_ * taken;
         code < choice ? of_two(code) : choose();
       }
     }
@@ -267,9 +285,8 @@ class Program {
     return level.own;
   }
   Level leaf(i64 code, double number_, const Look& look, double* own) const {
-    const auto which = code == number ? 0 : static_cast<std::size_t>(number_);
+    const auto which = static_cast<std::size_t>(number_);
     switch (code) {
-      case number: return {own, nullptr, number_};
       case of_pass_part: return {own, nullptr, shared_[which]};
       case of_job: {
         const std::vector<double>& values = of_job_[which].values;
@@ -278,18 +295,14 @@ class Program {
         return {own, own, 0};
       }
       case wait: return {own, look.waiting->data(), 0};
-      case in_use: return {own, nullptr, look.now->in_use(told_->columns[which])};
-      case weight: return {own, nullptr, which < look.weights->size() ? (*look.weights)[which] : 0.0};
       case state: {
         const std::vector<double>& of_state = look.now->values(which);
         if (of_state.size() == 1) return {own, nullptr, of_state[0]};
         return {own, of_state.data(), 0};
       }
-      case column:
-        for (std::size_t i = 0; i < n_; ++i) own[i] = told_->columns[which][look.jobs[i]];
-        return {own, own, 0};
       default:
-        write_feature(static_cast<Feature>(which), look.jobs, look.waiting, look.times, own);
+        for (std::size_t i = 0; i < n_; ++i)
+          own[i] = feature_of(static_cast<Feature>(which), look.jobs[i], (*look.waiting)[i], look.times);
         return {own, own, 0};
     }
   }
@@ -298,14 +311,9 @@ class Program {
     const double* from = top_->values;
     if (!from) return void(top_->same = f(top_->same));
     double* values = top_->own;
+#pragma omp simd
     for (std::size_t i = 0; i < n_; ++i) values[i] = f(from[i]);
     top_->values = values;
-  }
-  // The same of a function that can take many numbers in one call.
-  template <class F>
-  void all(F f) {
-    if (!top_->values) top_->same = f(top_->same);
-    else f(spread(*top_), n_);
   }
   template <class F>
   void pairs(F f) {
@@ -315,54 +323,75 @@ class Program {
     double* values = top_->own;
     top_->values = values;
     if (!left) {
+#pragma omp simd
       for (std::size_t i = 0; i < n_; ++i) values[i] = f(same_left, right[i]);
     } else if (!right) {
+#pragma omp simd
       for (std::size_t i = 0; i < n_; ++i) values[i] = f(left[i], same_right);
     } else {
+#pragma omp simd
       for (std::size_t i = 0; i < n_; ++i) values[i] = f(left[i], right[i]);
     }
   }
-  void powers() {
-    const Level& right = top_[1];
-    if (top_->values && !right.values && right.same != 2 && right.same != 3)
-      return elementary::pow(spread(*top_), n_, right.same);
-    pairs([](double a, double b) {
-      return b == 2 ? a * a : b == 3 ? a * a * a : elementary::pow(a, b);
-    });
-  }
-  void of_one(i64 code) {
+  // The same of functions that take many numbers in one call.
+  void logarithms_or_exp(i64 code) {
+    if (!top_->values) return with_one(code, [&](auto f) { each(f); });
+    double* values = spread(*top_);
     switch (code) {
-      case negative: return each([](double a) { return -a; });
-      case not_: return each([](double a) { return a == 0 ? 1.0 : 0.0; });
-      case log: return all([](auto... a) { return elementary::log(a...); });
-      case log2: return all([](auto... a) { return elementary::log2(a...); });
-      case log10: return all([](auto... a) { return elementary::log10(a...); });
-      case exp: return all([](auto... a) { return elementary::exp(a...); });
-      case sqrt: return each([](double a) { return std::sqrt(a); });
-      case abs: return each([](double a) { return std::abs(a); });
-      default: return each([](double a) { return std::floor(a); });
+      case log: return elementary::log(values, n_);
+      case log2: return elementary::log2(values, n_);
+      case log10: return elementary::log10(values, n_);
+      default: return elementary::exp(values, n_);
     }
   }
+  void of_one(i64 code) {
+    if (code >= log && code <= exp) return logarithms_or_exp(code);
+    with_one(code, [&](auto f) { each(f); });
+  }
   void of_two(i64 code) {
+    const double same = top_[1].same;
+    if (code == power && top_->values && !top_[1].values && same != 2 && same != 3)
+      return elementary::pow(spread(*top_), n_, same);
+    with_two(code, [&](auto f) { pairs(f); });
+  }
+  // Call use(f), where f is an operation on one value, or on two.
+  template <class F>
+  static void with_one(i64 code, F use) {
     switch (code) {
-      case add: return pairs([](double a, double b) { return a + b; });
-      case subtract: return pairs([](double a, double b) { return a - b; });
-      case multiply: return pairs([](double a, double b) { return a * b; });
-      case divide: return pairs([](double a, double b) { return a / b; });
-      case whole_parts: return pairs([](double a, double b) { return divided(a, b).whole; });
-      case rest: return pairs([](double a, double b) { return divided(a, b).rest; });
-      case power: return powers();
+      case negative: return use([](double a) { return -a; });
+      case not_: return use([](double a) { return a == 0 ? 1.0 : 0.0; });
+      case log: return use([](double a) { return elementary::log(a); });
+      case log2: return use([](double a) { return elementary::log2(a); });
+      case log10: return use([](double a) { return elementary::log10(a); });
+      case exp: return use([](double a) { return elementary::exp(a); });
+      case sqrt: return use([](double a) { return std::sqrt(a); });
+      case abs: return use([](double a) { return std::abs(a); });
+      default: return use([](double a) { return std::floor(a); });
+    }
+  }
+  template <class F>
+  static void with_two(i64 code, F use) {
+    switch (code) {
+      case add: return use([](double a, double b) { return a + b; });
+      case subtract: return use([](double a, double b) { return a - b; });
+      case multiply: return use([](double a, double b) { return a * b; });
+      case divide: return use([](double a, double b) { return a / b; });
+      case whole_parts: return use([](double a, double b) { return divided(a, b).whole; });
+      case rest: return use([](double a, double b) { return divided(a, b).rest; });
+      case power: return use([](double a, double b) {
+        return b == 2 ? a * a : b == 3 ? a * a * a : elementary::pow(a, b);
+      });
       // as in Python: of equal values the first, and NaN only if it comes first
-      case least: return pairs([](double a, double b) { return b < a ? b : a; });
-      case greatest: return pairs([](double a, double b) { return b > a ? b : a; });
-      case less: return pairs([](double a, double b) { return double(a < b); });
-      case at_most: return pairs([](double a, double b) { return double(a <= b); });
-      case more: return pairs([](double a, double b) { return double(a > b); });
-      case at_least: return pairs([](double a, double b) { return double(a >= b); });
-      case equal: return pairs([](double a, double b) { return double(a == b); });
-      case unequal: return pairs([](double a, double b) { return double(a != b); });
-      case and_: return pairs([](double a, double b) { return double(a != 0 && b != 0); });
-      default: return pairs([](double a, double b) { return double(a != 0 || b != 0); });
+      case least: return use([](double a, double b) { return b < a ? b : a; });
+      case greatest: return use([](double a, double b) { return b > a ? b : a; });
+      case less: return use([](double a, double b) { return double(a < b); });
+      case at_most: return use([](double a, double b) { return double(a <= b); });
+      case more: return use([](double a, double b) { return double(a > b); });
+      case at_least: return use([](double a, double b) { return double(a >= b); });
+      case equal: return use([](double a, double b) { return double(a == b); });
+      case unequal: return use([](double a, double b) { return double(a != b); });
+      case and_: return use([](double a, double b) { return double(a != 0 && b != 0); });
+      default: return use([](double a, double b) { return double(a != 0 || b != 0); });
     }
   }
   struct Divided {

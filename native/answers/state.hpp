@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "../base/wide.hpp"
 #include "../core/queue.hpp"
 
 namespace hpc {
@@ -46,10 +47,16 @@ class State {
     if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
     if (s.model.users) count_users(s, coming);
   }
-  // Then what is of each of some jobs, with their waits [s].
+  // Then what is of each of some jobs, with their waits [s]. `widths`: their processors.
   template <class S>
-  void read_jobs(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {
-    read_fits(s, jobs, waiting);
+  void read_jobs(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting,
+                 const std::vector<double>& widths) {
+    if constexpr (S::has_alike_units) {
+      if (s.rules().holds) read_fits(s, jobs, waiting);
+      else read_fits(static_cast<double>(s.model.capacity), widths);
+    } else {
+      read_fits(s, jobs, waiting);
+    }
     if (s.model.users) read_users(s, jobs);
   }
   // Read what is of users for one job, of whose user so many jobs run and wait.
@@ -114,6 +121,23 @@ class State {
       is_fit[i] = has_room ? 1.0 : 0.0;
       left[i] = static_cast<double>(has_room ? free_ - s.machine.width(j) : 0) / units;
     }
+  }
+  // The same where units are alike, and none are held back.
+  void read_fits(double units, const std::vector<double>& widths) {
+    const auto room = static_cast<double>(free_);
+    const auto write = [&](Name which, auto of) {
+      if (!named_[which]) return;
+      values_[which].resize(widths.size());
+      widely([of, n = widths.size(), width = widths.data(), value = values_[which].data()] {
+#pragma omp simd
+        for (std::size_t i = 0; i < n; ++i) value[i] = of(width[i]);
+      });
+    };
+    write(fits, [room](double width) { return width <= room ? 1.0 : 0.0; });
+    write(leaves, [room, units](double width) {
+      const double left = room - width;
+      return (left > 0 ? left : 0.0) / units;
+    });
   }
   template <class S>
   void count_users(const S& s, const std::vector<i64>& coming) {

@@ -164,29 +164,18 @@ inline double log1p(double x) {
 
 // The same of n values, in place: several at a time, with the same operations.
 template <class F>
-[[gnu::flatten]] void by_bits_of_all(F f, double* values, std::size_t n) {
-#pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) values[i] = f(bits_of(values[i]));
-}
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define HPC_HAS_AVX2
-template <class F>
-[[gnu::flatten, gnu::target("avx2")]] void by_bits_with_avx2(F f, double* values, std::size_t n) {
-#pragma omp simd
-  for (std::size_t i = 0; i < n; ++i) values[i] = f(bits_of(values[i]));
-}
-#endif
-template <class F>
 void by_bits_of_usual(F f, double* values, std::size_t n) {
-#ifdef HPC_HAS_AVX2
-  if (__builtin_cpu_supports("avx2")) return by_bits_with_avx2(f, values, n);
-#endif
-  by_bits_of_all(f, values, n);
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) values[i] = f(bits_of(values[i]));
 }
 inline bool are_usual(const double* values, std::size_t n) {
-  bool are = true;
-  for (std::size_t i = 0; i < n; ++i) are &= (values[i] >= DBL_MIN) & (values[i] < inf);
-  return are;
+  constexpr Bits least = bits_of(DBL_MIN), most = bits_of(inf) - 1;
+  Bits others = 0;  // the highest bit of a difference says that it is below 0
+  for (std::size_t i = 0; i < n; ++i) {
+    const Bits bits = bits_of(values[i]);
+    others |= bits | (bits - least) | (most - bits);
+  }
+  return others >> 63 == 0;
 }
 template <class F>
 void by_bits(F f, double* values, std::size_t n) {
@@ -290,9 +279,10 @@ inline double pow(double x, double y) {
 
 // The same of n values, in place.
 inline void exp(double* values, std::size_t n) {
-  bool are = true;
-  for (std::size_t i = 0; i < n; ++i) are &= std::abs(values[i]) < usual_exponent;
-  if (are) return by_bits_of_usual([](Bits x) { return usual_exp({of_bits(x), 0}); }, values, n);
+  Bits others = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    others |= (bits_of(usual_exponent) - 1) - bits_of(std::abs(values[i]));
+  if (others >> 63 == 0) return by_bits_of_usual([](Bits x) { return usual_exp({of_bits(x), 0}); }, values, n);
   for (std::size_t i = 0; i < n; ++i) values[i] = exp(values[i]);
 }
 inline void pow(double* values, std::size_t n, double y) {

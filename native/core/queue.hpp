@@ -6,6 +6,7 @@
 
 #include "../base/column.hpp"
 #include "../base/ordered.hpp"
+#include "../base/wide.hpp"
 #include "model.hpp"
 
 namespace hpc {
@@ -24,6 +25,10 @@ class Listed {
   bool empty() const { return jobs_.empty(); }
   void clear() { jobs_.clear(), scores_.clear(); }
   void add(const std::vector<i64>& jobs, const double* scores) {
+    if (empty()) {
+      jobs_ = jobs, scores_.assign(scores, scores + jobs.size());
+      return;
+    }
     jobs_.insert(jobs_.end(), jobs.begin(), jobs.end());
     scores_.insert(scores_.end(), scores, scores + jobs.size());
   }
@@ -45,11 +50,10 @@ class Listed {
   template <class F>
   std::size_t place_of_best(const std::vector<Progress>& progress, F place) {
     while (!jobs_.empty()) {
-      std::size_t best = 0;
-      for (std::size_t k = 1; k < jobs_.size(); ++k)
-        if (scores_[k] >= scores_[best] &&
-            (scores_[k] > scores_[best] || place(jobs_[k]) < place(jobs_[best])))
-          best = k;
+      std::size_t best = place_of_greatest(scores_.data(), jobs_.size());
+      const double highest = scores_[best];
+      for (std::size_t k = best + 1; k < jobs_.size(); ++k)
+        if (scores_[k] == highest && place(jobs_[k]) < place(jobs_[best])) best = k;
       if (progress[index(jobs_[best])].start < 0) return best;
       jobs_[best] = jobs_.back(), jobs_.pop_back();
       scores_[best] = scores_.back(), scores_.pop_back();

@@ -40,11 +40,12 @@ class Quotas {
     weighs_time_ = std::ranges::any_of(rules.rates, [](i64 amount) { return amount >= 0; });
     if (!weighs_time_) return;
     rate_.resize(left_.size()), since_.resize(left_.size());
+    begun_.resize(left_.size());
     suspect_all();
   }
 
   void keep(Archive& a) {
-    a(left_, rate_, since_, later_);
+    a(left_, rate_, since_, begun_, later_);
     for (const Later& each : later_) a.check(is_between(each.count, 0, static_cast<i64>(left_.size()) - 1));
     if (weighs_time_) suspect_all();
   }
@@ -52,7 +53,8 @@ class Quotas {
   bool weighs_time() const { return weighs_time_; }
   // Take over what is left from quotas of other jobs.
   void take(const Quotas& other) {
-    left_ = other.left_, rate_ = other.rate_, since_ = other.since_, later_ = other.later_;
+    left_ = other.left_, rate_ = other.rate_, since_ = other.since_;
+    begun_ = other.begun_, later_ = other.later_;
     if (weighs_time_) suspect_all();
   }
   // Whether time alone may let a job start: some count may bar one now.
@@ -67,7 +69,7 @@ class Quotas {
   // Whether a job would exceed this quota now.
   bool bars(i64 j, i64 quota, i64 now) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
-    if (count < 0) return false;
+    if (count < 0 || is_loose(count, quota)) return false;
     const i64 asked = asks(j, rules_->amounts, quota);
     return asked > 0 && left(count, now) < asked;
   }
@@ -96,13 +98,19 @@ class Quotas {
       if (rules_->of_cluster[index(k)] && bars(j, k, now)) return true;
     return false;
   }
-  // [s] when a job that is barred now comes to be barred no more, by time alone; else forever.
-  i64 opens(i64 j, i64 now) const {
+  // [s] when a job that is barred now comes to be barred no more, by time alone, if that is before a
+  // time; else that time or later.
+  i64 opens(i64 j, i64 now, i64 before) const {
     i64 at = -1;
     for (i64 k = 0; k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k];
       if (!bars(j, k, now)) continue;
       if (rules_->rates[index(k)] < 0) return forever;
-      at = std::max(at, reaches(rules_->counts[j * rules_->n + k], asks(j, rules_->amounts, k), now));
+      const i64 asked = asks(j, rules_->amounts, k);
+      // most often it stays barred, which a product tells
+      const bool is_steady = later_.empty() && before < forever;
+      if (is_steady && left_by_rate(index(count), before - 1) < asked) return before;
+      at = std::max(at, reaches(count, asked, now));
     }
     return at < 0 ? forever : at;
   }
@@ -113,11 +121,10 @@ class Quotas {
       left_[count] -= asked;
       if (rate == 0) return;
       suspect(count);
-      const bool counts = start <= seen(now);
-      turn(count, counts ? rate : 0, now);
+      if (start <= now) return uses(count, rate, start, now);
+      turn(count, 0, now);
       const Later run{start, static_cast<i64>(count), rate};
-      if (counts) left_[count] += rate * (since_[count] - start);
-      else later_.insert(std::ranges::upper_bound(later_, start, {}, &Later::start), run);
+      later_.insert(std::ranges::upper_bound(later_, start, {}, &Later::start), run);
     });
   }
   // It has ended, was stopped, or is suspended.
@@ -125,11 +132,10 @@ class Quotas {
     each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
       left_[count] += asked;
       if (rate == 0) return;
-      const bool counts = start <= seen(now);
-      turn(count, counts ? -rate : 0, now);
-      const Later run{start, static_cast<i64>(count), rate};
-      if (counts) left_[count] -= rate * (since_[count] - start);
-      else if (const auto at = std::ranges::find(later_, run); at != later_.end()) later_.erase(at);
+      turn(count, 0, now);
+      const auto at = std::ranges::find(later_, Later{start, static_cast<i64>(count), rate});
+      if (at != later_.end()) later_.erase(at);
+      else uses(count, -rate, start, now);
     });
   }
   // While it is suspended it keeps (-1), and does not any more (1), what it had not used in so long.
@@ -145,14 +151,24 @@ class Quotas {
     i64 start, count, rate;  // [s], and what each second uses up from then on
     bool operator==(const Later&) const = default;
   };
+  // Runs that have begun since the last step: `left_` and `rate_` have them as from the next step on,
+  // as if they had used less than nothing up to the last one.
+  struct Begun {
+    i64 step = -1, less = 0;  // [s] the last step, and how much less
+  };
   const QuotaRules* rules_;
   bool weighs_time_ = false;
   std::vector<i64> left_;          // by count, at `since_`
   std::vector<i64> rate_, since_;  // by count, if some are weighed by time
-  std::vector<Later> later_;       // runs that have not counted up to the last step, by start
+  std::vector<Begun> begun_;       // by count, the same
+  std::vector<Later> later_;       // runs that had not begun when their count was looked at, by start
   std::vector<i64> tight_;         // counts that may bar a job by time
   std::vector<bool> is_tight_;     // by count, whether it is among these
 
+  // Whether a quota weighs time and is known to bar no job of this count.
+  bool is_loose(i64 count, i64 quota) const {
+    return weighs_time_ && rules_->rates[index(quota)] >= 0 && !is_tight_[index(count)];
+  }
   void suspect(std::size_t count) {
     if (is_tight_[count]) return;
     is_tight_[count] = true;
@@ -169,29 +185,43 @@ class Quotas {
   }
   // [s] up to which time has counted
   i64 seen(i64 now) const { return rules_->step == 1 ? now : now - now % rules_->step; }
+  i64 left_by_rate(std::size_t count, i64 step) const {
+    return left_[count] + rate_[count] * (step - since_[count]);
+  }
   i64 left(i64 count, i64 now) const {
     const std::size_t c = index(count);
     if (!weighs_time_) return left_[c];
     now = seen(now);
-    i64 found = left_[c] + rate_[c] * (now - since_[c]);
+    i64 found = left_by_rate(c, now) - (begun_[c].step == now ? begun_[c].less : 0);
     for (const Later& each : later_)
       if (each.count == count && each.start < now) found += each.rate * (now - each.start);
     return found;
   }
-  // [s] when so much is left, if no job starts or ends.
+  // [s] when so much is left that is not left now, if no job starts or ends.
   i64 reaches(i64 count, i64 asked, i64 now) const {
-    i64 missing = asked - left(count, now), rate = rate_[index(count)], at = seen(now);
+    i64 at = seen(now), missing = asked - left_by_rate(index(count), at), rate = rate_[index(count)];
     for (const Later& each : later_) {
       if (each.count != count) continue;
       if (each.start > at) {
         if (rate * (each.start - at) >= missing) break;
         missing -= rate * (each.start - at), at = each.start;
+      } else {
+        missing -= each.rate * (at - each.start);
       }
       rate += each.rate;
     }
     if (rate == 0) return forever;
     at += (missing + rate - 1) / rate;
     return (at + rules_->step - 1) / rules_->step * rules_->step;
+  }
+  // A run that has begun uses up so much of a count each second; negative: it did, and ends.
+  void uses(std::size_t count, i64 rate, i64 start, i64 now) {
+    turn(count, rate, now);
+    left_[count] += rate * (since_[count] - start);
+    if (start <= since_[count]) return;
+    Begun& begun = begun_[count];
+    if (begun.step != since_[count]) begun = {since_[count], 0};
+    begun.less += rate * (since_[count] - start);
   }
   // From the last step on each second uses up more of a count.
   void turn(std::size_t count, i64 rate, i64 now) {

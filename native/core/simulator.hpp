@@ -81,7 +81,7 @@ struct Simulator {
   i64 opens = forever;           // [s] when a pass is due, as time alone lets quotas bar a job no more
   Interrupts interrupts{before_loss};  // of the present pass, with the events before it
 
-  static constexpr bool has_levels = M::has_levels;
+  static constexpr bool has_levels = M::has_levels, has_alike_units = M::alike;
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -200,6 +200,14 @@ struct Simulator {
     return M::restricts || quotas || !passed_over.empty() || (stops && stops->holds_some());
   }
   bool is_passed_over(i64 j) const { return std::ranges::find(passed_over, j) != passed_over.end(); }
+  // Whether a job that may not start behind the head may not do so later either, as long as no job
+  // ends and the head stays; and all that came since the last pass come in this one, which nobody
+  // is asked about.
+  bool restricts_by_room_alone() const {
+    const Rules& r = rules();
+    const bool asks = r.primary == Order::selection || r.asks || r.asks_within();
+    return !asks && !restricted() && !r.holds && !arrivals;
+  }
   // Whether anything restricts when jobs start, windows, dependencies and preemption included.
   bool restricted() const { return M::restricts || model.restricted; }
   // Whether a job could start now: as the head or, where budgets allow more there, behind it.
@@ -448,7 +456,7 @@ struct Simulator {
     opens = forever;
     if (!quotas || !quotas->weighs_time() || !quotas->may_open(time)) return;
     interrupts.look(queue.jobs.size_in_blocks());
-    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time)); });
+    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
     if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
   // Whether priorities by usage change without a new charge.

@@ -34,6 +34,7 @@ class Easy {
   Simulator<M>& s;
   i64 leaving = 0;  // units of jobs predicted to end now, in passes per event
   BeforeHead before_head;
+  i64 first_new_ = 0;  // of the jobs that came since the last pass; 0: of all jobs
 
  public:
   explicit Easy(Simulator<M>& simulator, BeforeHead before = {})
@@ -49,6 +50,7 @@ class Easy {
     }
     if (s.filling) return fill();
     const i64 arrived = std::exchange(s.arrived, 0);
+    first_new_ = s.next - arrived;
     if (arrived == 1 && !r.holds && !selects() && !r.asks_within()) {
       const auto [settled, starts] = settle_arrival(s.next - 1);
       if (starts) {
@@ -137,6 +139,7 @@ class Easy {
     }
     // if jobs are held back, all passes are full ones: in this one no job could start
     if (M::alike && s.rules().holds && head == s.head && s.queue.least_width() > room()) return;
+    const bool only_new = !s.changed && head == s.head && M::alike && s.restricts_by_room_alone();
     if (s.changed || head != s.head) {
       s.changed = false;
       s.head = head;
@@ -144,7 +147,7 @@ class Easy {
     }
     s.passed = false;
     if (s.rules().asks_within()) return fill();
-    s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
+    s.rules().secondary >= Order::scored ? sweep_scored(only_new ? first_new_ : 0) : sweep();
   }
   // Whether an agent must first approve the start of a job. If it has, the job starts.
   bool is_proposed(i64 j) {
@@ -226,7 +229,7 @@ class Easy {
     const bool asks = selects() || s.rules().asks;
     if (s.rules().primary < Order::selection || (s.has_levels && !asks)) return false;
     if (s.rules().keeps || !none_can_start()) return false;
-    s.changed = true;
+    if (!M::alike || !s.restricts_by_room_alone()) s.changed = true;
     return true;
   }
   bool none_can_start() {
@@ -256,7 +259,9 @@ class Easy {
     return s.machine.passes(e.job, e.span > b.longest, s.shadow);
   }
   bool is_within(const Entry& e, const Bounds& b) const {
-    if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
+    // as bits, since either is hard to guess
+    const bool is_late = (e.width > b.beyond) & (e.span > b.longest);
+    if ((e.width > b.room) | is_late) return false;
     if (s.bars_some() && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= room());
   }
@@ -308,8 +313,9 @@ class Easy {
     block.least_span = least_span;
     block.least_width = least_width;
   }
-  // For an order that changes with time: repeatedly start the best job that may start.
-  void sweep_scored() {
+  // For an order that changes with time: repeatedly start the best job that may start, of those
+  // from `first` on.
+  void sweep_scored(i64 first = 0) {
     i64 refused = -1;  // jobs up to this place have been refused at this score
     double limit = inf;
     while (true) {
@@ -318,8 +324,9 @@ class Easy {
       i64 best = -1;
       double highest = -inf;
       OrderedList& queue = s.queue.jobs;
-      for (int k = 0; k < queue.size_in_blocks(); ++k) {
+      for (int k = queue.size_in_blocks(); k-- > 0;) {
         Block& block = queue.at(k);
+        if (block.end()[-1].job < first) break;
         if (none_within(block, b)) continue;
         i64 least_span = nothing, least_width = nothing;
         for (const Entry& e : block) {

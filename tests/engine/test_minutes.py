@@ -1,6 +1,7 @@
 """Quotas of what running jobs still may use, as another simulator has them: second by second.
 
-It shares no code with the library, and knows no events: each second has a pass.
+It shares no code with the library. At each second it looks whether jobs come or end then, or one
+that was barred is barred no more: then there is a pass.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from same_results import agreed
 
 from hpcgym.workload.model import Workload
 
-#: By each of them jobs start at the same times, whether passes come at events or each second.
 BACKFILL = ("none", "easy")
 JOBS = 12
 
@@ -27,6 +27,7 @@ class Seconds:
     ) -> None:
         self.jobs, self.processors, self.rules, self.easy = jobs, processors, rules, easy
         self.start = [-1] * len(jobs)
+        self.barred_jobs: set[int] = set()
 
     def runs(self, job: int, now: int) -> bool:
         return 0 <= self.start[job] <= now < self.start[job] + self.jobs[job][1]
@@ -80,10 +81,20 @@ class Seconds:
                 return time, free - head[3]
         raise AssertionError
 
+    def has_pass(self, now: int) -> bool:
+        starts = zip(self.start, self.jobs, strict=True)
+        ends = {start + job[1] for start, job in starts if start >= 0}
+        events = ends | {job[0] for job in self.jobs}
+        return now in events or not all(self.barred(row, now) for row in self.barred_jobs)
+
     def run(self) -> list[int]:
         now = 0
         while min(self.start) < 0:
-            self.do_pass(now)
+            if self.has_pass(now):
+                self.do_pass(now)
+                waiting = {row for row, job in enumerate(self.jobs) if job[0] <= now}
+                waiting -= {row for row, start in enumerate(self.start) if start >= 0}
+                self.barred_jobs = {row for row in waiting if self.barred(row, now)}
             now += 1
         return self.start
 

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from mistakes import mistakes_of
 
 from hpcgym import simulate
-from hpcgym.baselines.submitters import SUBMITTERS, Submitter
+from hpcgym.envs.submitters import SUBMITTERS, Submitter
 from hpcgym.envs import Submit, SubmitVector
 from hpcgym.machine.speedups.moldable import amdahl, downey
 from hpcgym.workload import Workload, load_workload

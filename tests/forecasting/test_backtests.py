@@ -12,7 +12,7 @@ import hpcgym
 from hpcgym import Cluster
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.forecasting import boosting, methods
-from hpcgym.forecasting.backtests import Drawn, forecasts_at
+from hpcgym.forecasting.backtests import DrawnJobs, forecasts_at
 from hpcgym.forecasting.methods import LEARNED, METHODS
 from hpcgym.forecasting.scores import LEVELS, crps, places, scores
 from hpcgym.workload.model import Workload
@@ -57,7 +57,7 @@ def test_moments_do_not_see_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = waits[waits >= len(LOG) // 10]
     monkeypatch.setattr(methods, "LEAST", 15)
     monkeypatch.setattr(boosting, "FITTED", np.array([0.1, 0.5, 0.9]))
-    drawn = Drawn(chosen[20:60:2], chosen[100:140:2], chosen)
+    drawn = DrawnJobs(chosen[20:60:2], chosen[100:140:2], chosen)
     row = int(drawn.second[-1])
     now = int(LOG.submit_time[row])
     began = LOG.submit_time + LOG.wait_time
@@ -75,7 +75,7 @@ def test_moments_do_not_see_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first["median, learned"] != first["futures"] != first["futures, raw"]
 
 
-def last_said(log: Workload, drawn: Drawn) -> dict[str, list[float]]:
+def last_said(log: Workload, drawn: DrawnJobs) -> dict[str, list[float]]:
     done = forecasts_at(log, drawn, hpcgym.Scheduler(), Cluster(64), futures=8)
     return {name: said[-1].tolist() for name, said in done.said.items()}
 

@@ -66,6 +66,7 @@ def test_the_machine_is_on_loopback_and_all_files_are_in_the_folder(tmp_path: Pa
     assert all("NodeAddr=127.0.0.1" in line for line in nodes)
     ports = [int(line.split("Port=")[1].split()[0]) for line in nodes]
     assert ports == list(range(12_346, 12_351))
+    assert Path(settings.pop("Epilog")).exists()  # a program of the system
     paths = [value for value in settings.values() if value.startswith("/")]
     assert len(paths) == 7
     assert all(value.startswith(str(tmp_path)) for value in paths)

@@ -197,6 +197,9 @@ def test_limits_of_any_amount_are_of_what_slurm_tracks() -> None:
     assert limits.of_all == {"nodes": 9}
     assert limits.of_account == {"u7": {"gpu": 4}, "u8": {"gpu": 4}}
     assert limits.of_qos["q1"] == ({}, {"mem": 7, "billing": 5}, 0)
+    by_time = limits_of(jobs, read_quotas("user:gpu-minutes=40+processor-minutes=9"))
+    assert by_time.of_account["u7"] == {"gpu-minutes": 40, "processor-minutes": 9}
+    assert by_time.tracked([]) == ["gres/xgpu"]
     billed = Partition("p", (0,), billing="CPU=1,GRES/fpga=2,license/matlab=3")
     assert limits.tracked([billed]) == ["gres/xgpu", "gres/xfpga", "license/matlab"]
 
@@ -248,6 +251,29 @@ def test_slurm_knows_the_limits() -> None:
     ):
         line = next(text for text in lines if text.startswith(begin))
         assert [part for part in parts if f" {part}" not in line.replace("{", " ")] == [], line
+
+
+@needs_slurm
+def test_slurm_knows_limits_of_minutes() -> None:
+    """Of what running jobs still may use; it counts the time that they have run as they end."""
+    jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
+    quotas = "user:processor-minutes=40; queue=1:node-minutes=70"
+    limits = limits_of(jobs, read_quotas(quotas))
+    settings = scheduling_of(hpcgym.Scheduler(backfill="slurm"))
+    with private_slurm((SlurmNode(8),), settings, 30, limits=limits) as slurm:
+        slurm.begin(0)
+        slurm.advance(0)
+        for name, row in (("a", 0), ("b", 2), ("c", 2), ("d", 2)):
+            slurm.submit(name, ["-n", "2", *limits.words(row)], 600, 300)
+        slurm.advance(5)
+        lines = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=qos,assoc").splitlines()
+        waits = slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%j %r").split()
+    for begin, part in (
+        ("ClusterName=replay Account=u7 UserName= ", "GrpTRESRunMins=cpu=40(20)"),
+        ("QOS=q1(", "node=70(10)"),
+    ):
+        assert part in next(text for text in lines if text.startswith(begin))
+    assert waits == ["d", "AssocGrpCPURunMinutesLimit"]
 
 
 @needs_slurm

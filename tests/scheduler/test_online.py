@@ -161,7 +161,7 @@ def test_what_was_learned_is_not_changed_by_going_on() -> None:
     first, other = (simulate(EASY, rules, learned=learned) for _ in range(2))
     assert first.predicted_run_time.tolist() == other.predicted_run_time.tolist()
     assert learned.model.tobytes() == saved.model.tobytes()
-    assert pickle.dumps(learned.memory) == pickle.dumps(saved.memory)
+    assert pickle.dumps(dict(learned.memory)) == pickle.dumps(dict(saved.memory))
 
 
 # --- Whole seconds ----------------------------------------------------------------------------

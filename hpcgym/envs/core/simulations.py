@@ -225,7 +225,8 @@ class Simulations:
         span, since = world.episodes.span_of(episode)
         shapes = world.definition.shapes
         if shapes is not None:
-            state["next_user"] = shapes.user_of(world.episodes.workload_of(episode), first, last)
+            user = shapes.user_of(world.episodes.workload_of(episode), first, last)
+            self.batch.episode_state[e]["next_user"] = user
         ticks = 1 if since < 0 else world.machines.units.ticks
         self._rows["episode_state"][e, _NEXT] = (
             *(episode.start, episode.stop - episode.start),

@@ -21,12 +21,13 @@
 #include "clock.h"
 
 #define SHORT (SECOND / 50) /* sleeps up to this stay real */
+#define ENDING (SECOND / 2) /* the same in slurmd, which waits so for the processes of a job to end */
 #define NAP (SECOND / 2)    /* sleeps up to this are added up, and slept at once, */
 #define MANY 100            /* in threads that have had so many of them */
 #define LOOK (SECOND / 20)  /* real time after which a waiting thread looks by itself */
 
 static struct shared *shared;
-static int waker_runs, is_job, is_stepd;
+static int waker_runs, is_job, is_stepd, is_slurmd;
 static int (*real_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 static pid_t (*real_fork)(void);
 
@@ -70,6 +71,7 @@ __attribute__((constructor)) static void begin(void) {
     if (map == MAP_FAILED) _exit(1);
     shared = map;
     is_job = !strcmp(program_invocation_short_name, "sleep"); /* programs may change their names */
+    is_slurmd = !strncmp(program_invocation_short_name, "slurmd", 6);
     is_stepd = !strncmp(program_invocation_short_name, "slurmstepd", 10);
     enrol(getpid());
     pthread_atfork(0, 0, forked);
@@ -168,14 +170,15 @@ time_t time(time_t *place) {
 static int sleep_for(int64_t length, struct timespec *rest) {
     static __thread int64_t owed; /* of naps: slurmctld looks around ten times to each second */
     static __thread int naps;
+    int is_real = length <= (is_slurmd ? ENDING : SHORT);
     if (rest) *rest = (struct timespec){0, 0};
-    if (length > SHORT && length <= NAP && ++naps > MANY) {
+    if (!is_real && length <= NAP && ++naps > MANY) {
         owed += length;
         if (owed < SECOND) return 0;
         length = owed;
         owed = 0;
     }
-    if (length > SHORT) {
+    if (!is_real) {
         wait_until(now() + length);
         return 0;
     }

@@ -70,6 +70,8 @@ class JobColumns:
 
     def feature(self, name: str) -> Column:
         """Return the part of a feature that waiting does not change."""
+        if name in ("requested", "processors"):
+            return self.requested if name == "requested" else self.processors
         codes, numbers = np.array([FEATURE]), np.array([list(FEATURES).index(name)], np.float64)
         return self.values_of(codes, numbers, [])
 

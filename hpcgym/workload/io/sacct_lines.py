@@ -57,6 +57,9 @@ _ROWS = 4096  # that are taken at once
 _STEP = f"dropped: {STEP}"
 _BROKEN = "repaired: line with which a record goes on after a line break in a field"
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
+_UNCLEAR = "not used: Constraints that hold a separator, or stand beside a field that may"
+#: What SubmitLine tells too: it is left out where its bounds are unclear.
+_TOLD_TWICE = "constraints"
 
 _BETWEEN = re.compile(r"(?<=[A-Za-z])[^A-Za-z]+(?=[A-Za-z])")  # names of fields are of letters
 _MESSAGE = "sacct: "  # of errors, which a shell may print into the dump
@@ -369,18 +372,24 @@ def _split(text: str, separator: str, names: Sequence[str], log: LogRecords) -> 
             return texts
         if names[last] == "submitline" and all(map(_looks, names[:last], texts)):
             return [*texts[:last], separator.join(texts[last:])]  # it has all that is left
-        if starts := _starts(texts, names):
+        starts, clear = _starts(texts, names)
+        if starts:
             log.counts[_IN_FIELD] += 1
-            return [separator.join(texts[a:b]) for a, b in pairwise(starts)]
+            split = [separator.join(texts[a:b]) for a, b in pairwise(starts)]
+            if not clear:
+                log.counts[_UNCLEAR] += 1
+                split[names.index(_TOLD_TWICE)] = ""
+            return split
     if separator == "|" and names[last] == "submitline" and not _MAY_HOLD_BAR & {*names[:last]}:
         return [*fields[:last], separator.join(fields[last:])]  # a field before it is wrong
     return fields
 
 
-def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
+def _starts(texts: Sequence[str], names: Sequence[str]) -> tuple[list[int], bool]:
     """Return the text at which each field begins, and the end of the last; nothing if unclear.
 
-    The bounds of fields that are not used may be unclear.
+    The bounds of fields that are not used may be unclear, and those of constraints: of these it is
+    told whether they are clear.
     """
     surplus = len(texts) - len(names)
 
@@ -401,13 +410,17 @@ def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
     for place in reversed(range(len(names))):
         starts[place] = {at for at in starts[place] if starts[place + 1] & {*ends(place, at)}}
     used = READ - {name.casefold() for name in UNUSED}
-    needed = [k for place, name in enumerate(names) if name in used for k in (place, place + 1)]
-    if not starts[0] or any(len(starts[k]) > 1 for k in needed):
-        return []
+    unclear = {
+        name
+        for name, bounds in zip(names, pairwise(starts), strict=True)
+        if name in used and max(map(len, bounds)) > 1
+    }
+    if not starts[0] or unclear - {_TOLD_TWICE}:
+        return [], False
     chosen = [0]  # where it is unclear, of fields that are not read, the first that will do
     for place in range(len(names)):
         chosen.append(min(starts[place + 1] & {*ends(place, chosen[-1])}))
-    return chosen
+    return chosen, not unclear
 
 
 def _looks(name: str, text: str) -> bool:

@@ -124,6 +124,18 @@ def test_lists_may_hold_the_separator(tmp_path: Path) -> None:
     assert workload.cleaning == {IN_FIELD: 1}
 
 
+def test_constraints_with_unclear_bounds_are_those_of_the_command(tmp_path: Path) -> None:
+    """Where they end is not told: what stands beside them may hold the separator, too."""
+    head = "|".join(["Container", "Constraints", *HEAD, "SubmitLine"])
+    line = "|".join(["", "a", "b", *JOB, "sbatch -C a|b run.sh"])
+    workload = read(tmp_path, f"{head}\n{line}\n")
+    check_job(workload)
+    assert names_of(workload, "constraint") == {1: "a|b"}
+    assert workload.cleaning[IN_FIELD] == 1
+    line = "|".join(["", "a", *JOB, "sbatch -C b|c run.sh"])
+    assert names_of(read(tmp_path, f"{head}\n{line}\n"), "constraint") == {1: "a"}
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL])
 def test_tables_with_quotes(tmp_path: Path, separator: str, quoting: int) -> None:

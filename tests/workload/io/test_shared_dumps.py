@@ -52,3 +52,30 @@ def test_a_log_of_pbs_that_tells_times_by_records_alone() -> None:
     assert workload.wait_time.tolist() == [11]
     assert workload.run_time.tolist() == [1563]
     assert workload.requested_time.tolist() == [3540]
+
+
+def test_a_dump_of_all_fields() -> None:
+    workload = load_workload(CASES / "sacct-all-fields" / "jobs.txt", "none", processors=64)
+    assert workload.job_number.tolist() == [701, 702, 703]
+    assert workload.requested_processors.tolist() == [2, 4, 8]
+    assert workload.run_time.tolist() == [3600, 3600, 1800]
+    assert workload.header["Constraint"] == ["1 cpu-a|cpu-b"]  # as SubmitLine has it
+
+
+def test_processors_of_a_cray_are_those_of_its_compute_nodes() -> None:
+    workload = load_workload(CASES / "pbs-cray-xt" / "acct.log", processors=1000)
+    assert workload.requested_processors.tolist() == [64, 10]
+    assert workload.units.tolist() == [32, 5]
+
+
+def test_a_run_that_was_lost_is_a_job() -> None:
+    workload = load_workload(CASES / "pbs-rerun" / "rerun.log", processors=64)
+    assert sorted(workload.wait_time.tolist()) == [300, 600, 44_040]
+    hours = float((workload.run_time * workload.requested_processors).sum() / 3600)
+    assert hours == pytest.approx(832)
+
+
+def test_jobs_that_are_alone_on_their_nodes_are_counted() -> None:
+    workload = load_workload(CASES / "pbs-place-excl" / "excl.log", processors=32)
+    (reason,) = (reason for reason in workload.cleaning if "place=excl" in reason)
+    assert workload.cleaning[reason] == 3
