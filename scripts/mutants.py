@@ -196,6 +196,13 @@ MUTANTS = (
         tests="tests/scheduler/test_slurm_scheduler.py",
     ),
     Mutant(
+        "a look that starts nothing has no plan, though it is told",
+        "native/core/looks.hpp",
+        "order_moves(r) || r.reserves_all",
+        "order_moves(r)",
+        tests="tests/engine/test_plans.py",
+    ),
+    Mutant(
         "who would be one too many is counted",
         "native/core/arrivals.hpp",
         "places.bar(outside_[k])",

@@ -85,7 +85,8 @@ class FreshPlan {
   void lasts(i64 j, i64 length, i64 late) {
     take(step_at(now() + length, 0), now() + length + late, jobs_[j].processors);
   }
-  // Until when `width` units are free from now on [s].
+  // Until when `width` units are free from now on [s]; `note_free` comes before.
+  void note_free(const auto&) {}
   i64 free_until(i64 width) const {
     if (closed_) return free_until_window(width);
     for (const Step& s : steps_)

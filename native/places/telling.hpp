@@ -194,7 +194,7 @@ template <Machine M>
 Columns reserved_of(const Scheduled<M>& of) {
   const Simulator<M>& s = of.sim_;
   Columns found;
-  if constexpr (Scheduled<M>::plans)
+  if constexpr (Scheduled<M>::plans) {
     if (of.conservative_ && !s.expired) {
       const auto& plan = of.conservative_->plan;
       std::vector<i64> at;
@@ -210,6 +210,7 @@ Columns reserved_of(const Scheduled<M>& of) {
       found.push_back({"planned", at});
       found.push_back({"planned_at", {of.planned_->planned_at()}});
     }
+  }
   return found;
 }
 

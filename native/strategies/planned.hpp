@@ -11,7 +11,7 @@
 // With `every`, as in Slurm, jobs start at an event in primary order until one does not fit; a pass
 // as above is made only at looks. It tests the first `tested` jobs, and of each user at most
 // `tested_of_user`, if that is not 0: further jobs of the user do not count. It makes no
-// reservation later than `window` seconds from now. On a pool a plan ends where no further reservation
+// reservation later than `window` seconds from now. A plan ends where no further reservation
 // matters before the next one, unless all are to be told.
 //
 // If long jobs are held back, a job starts only if all units that it needs are free, and its
@@ -180,9 +180,16 @@ class Planned {
     return reserved_[index(j)].in == n_plans_ && reserved_[index(j)].time > s.time;
   }
 
-  // On nodes the plan also decides whether looks continue: there each look makes all of it.
-  static bool makes_all(const Simulator<M>& s) {
-    return s.rules().every > 0 && (!M::alike || s.rules().reserves_all);
+  static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
+  static bool tells_all(const Simulator<M>& s) { return s.rules().every > 0 && s.rules().reserves_all; }
+  // Whether the rest of a plan matters, though no job of it can start now. On nodes it decides whether
+  // looks continue, unless they do so for two waiting jobs.
+  bool rest_matters(const Simulator<M>& s) const {
+    if (tells_all(s)) return true;
+    if constexpr (M::alike) return false;
+    else {
+      return looks_on_nodes(s) && (s.stops || !plan_.is_settled(s.machine) || !jobs_go_on(s));
+    }
   }
   // Whether waiting jobs make Slurm look again: one that stands behind one that no quota bars, or one
   // that lacks a licence.
@@ -223,7 +230,7 @@ class Planned {
     ++n_plans_;
     s.head = last_reserved = -1;
     beyond = forever;
-    if (!makes_all(s) && none_fits(s)) {
+    if (!looks_on_nodes(s) && !tells_all(s) && none_fits(s)) {
       s.changed = true;  // the plan is not made
       return;
     }
@@ -249,7 +256,7 @@ class Planned {
       serve(s, j);
       if (n_reserved < looked) continue;
       // other reservations make no difference before the next plan
-      if (!makes_all(s) && !may_start(s)) {
+      if (!may_start(s) && !rest_matters(s)) {
         s.changed = true;  // the plan is incomplete
         return;
       }
@@ -339,6 +346,7 @@ class Planned {
   // Call f(block) for blocks that may have a job that can start now, beside the plan.
   template <class F>
   void each_fitting_block(Simulator<M>& s, F f) {
+    plan_.note_free(s.machine);
     for (int k = 0; k < s.queue.jobs.size_in_blocks(); ++k) {
       Block& block = s.queue.jobs.at(k);
       if (block.least_width > s.room()) continue;
@@ -351,7 +359,7 @@ class Planned {
     bool may = false;
     each_fitting_block(s, [&](const Block& block, i64 longest) {
       for (const Entry& e : block) {
-        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job)) continue;
+        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job) || s.bars(e.job)) continue;
         may = e.span <= plan_.free_until(e.width) - s.time;
         if (may) break;
       }

@@ -160,11 +160,11 @@ class NodeEnds {
     if (std::exchange(listed_at_, m.version()) == m.version()) return;
     const Layout& l = m.layout();
     empty_.clear(), shared_.clear();
-    for (i64 node = 0; node < l.n_nodes; ++node) {
-      if (!has_core(m, node)) continue;
-      const Cell nothing{static_cast<std::int32_t>(node), 0};
-      (is_all(m, nothing, l.demand(0)) ? empty_ : shared_).add(node);
-    }
+    for (std::size_t w = 0; w < m.open().size(); ++w)
+      for (std::uint64_t left = m.open()[w]; left != 0; left &= left - 1) {
+        const Cell nothing{static_cast<std::int32_t>(w * 64) + std::countr_zero(left), 0};
+        (is_all(m, nothing, l.demand(0)) ? empty_ : shared_).add(nothing.node);
+      }
     filled_.clear(), cells_.clear();
     for (End& end : ends_) {
       const std::size_t first = filled_.size();

@@ -20,6 +20,7 @@ class FreeNodes {
   const std::vector<i64>& free() const { return free_; }  // (N, R)
   const Filling& filling() const { return filling_; }
   i64 version() const { return version_; }  // increases when `free` changes
+  const std::vector<std::uint64_t>& open() const { return open_; }  // one bit for each node: 1 if a core is free
   // Whether all units of a job fit now.
   bool has_room(i64 j) {
     const i64 units = layout_->units(j), *demand = layout_->demand(j);
@@ -141,7 +142,7 @@ class FreeNodes {
     bool is_all = false;
   };
 
-  std::vector<std::uint64_t> open_;  // one bit for each node: 1 if a core is free
+  std::vector<std::uint64_t> open_;
   std::vector<Known> known_;         // by kind
 
   // The first node from `node` on with a free core, or a number that no node has.

@@ -78,8 +78,16 @@ class FreshNodePlan : private NodePlan {
     table_->begun(j, length, cells_[index(j)]);
     m.choose(j, cells_[index(j)]);
   }
-  // Until when so many units are free [s]: unknown here, as nodes are checked for each job.
-  i64 free_until(i64) const { return forever; }
+  // Until when so many cores are free on nodes that the table leaves open [s], from now on; `note_free`
+  // comes before. Without a table it is unknown.
+  void note_free(const Nodes& m) {
+    if (table_) table_->note_free(m);
+  }
+  i64 free_until(i64 width) const { return table_ ? table_->free_until(width) : forever; }
+  // Whether no further reservation matters by itself: a random allocation draws for each of them.
+  bool is_settled(const Nodes& m) const {
+    return !table_ || (m.layout().allocation != Allocation::random && table_->knows_idle(m));
+  }
 
  private:
   std::optional<NodeTable> table_;

@@ -110,6 +110,36 @@ class NodeTable {
     choose(m, j, others ? for_all_ : for_job_);
     return true;
   }
+  // Note how many cores are free from now on, on nodes that the table leaves open to all jobs.
+  void note_free(const Nodes& m) {
+    const i64 resources = m.layout().n_resources;
+    std::size_t p = period_at(now_);
+    i64 at = now_;
+    free_.clear();
+    for_all_.words = m.open();
+    while (true) {
+      for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] &= open_[p][w];
+      i64 cores = 0;
+      for_all_.each([&](i64 node) { cores += m.free()[index(node * resources)]; });
+      if (free_.empty() || free_.back().cores > cores) free_.push_back({at, cores});
+      if (cores == 0 || ++p == periods_.size()) return;
+      at = periods_[p].begin;
+    }
+  }
+  // Until when so many are [s]: no job that needs them for longer can start now.
+  i64 free_until(i64 cores) const {
+    const auto fewer = std::ranges::find_if(free_, [cores](const Free& each) { return each.cores < cores; });
+    return fewer == free_.end() ? forever : fewer->time;
+  }
+  // Whether no further reservation changes whether some node is reserved without a job: one is, or
+  // each node has a job.
+  bool knows_idle(const Nodes& m) const {
+    const Layout& l = m.layout();
+    if (idle_planned > 0) return true;
+    for (i64 cores = 0; cores < l.n_nodes * l.n_resources; cores += l.n_resources)
+      if (l.capacity[cores] > 0 && m.free()[index(cores)] == l.capacity[cores]) return false;
+    return true;
+  }
   // A job starts on these cells, whose nodes are no longer idle.
   void begun(i64 j, i64 length, std::span<const Cell> cells) {
     note(now_ + length, j);
@@ -132,9 +162,14 @@ class NodeTable {
     Change change;
   };
 
+  struct Free {
+    i64 time, cores;  // [s] from then on
+  };
+
   const Rules* rules_;
   i64 now_ = 0;
   NodeEnds ends_;
+  std::vector<Free> free_;  // from now on, fewer and fewer
   std::vector<Period> periods_;
   NodeSets by_reservations_, by_windows_;  // by period, the nodes that they leave open
   NodeSets open_;                          // and both together
