@@ -26,6 +26,7 @@ from hpcgym.explore.sections import Compared, report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.names import NAMED
+from hpcgym.report.gantt import gantt_time
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import (
     Results,
@@ -379,6 +380,9 @@ def explorer_page(
     if at is not None:
         head["fans"] = fans_of(next(iter(shown.values())), at)
     head["fixed"] = any(map(why_not_live, shown.values()))
+    # of a year all jobs would be a bar code; the busiest week can be read
+    opens, first = gantt_time(shown)[0], int(next(iter(shown.values())).workload.submit_time[0])
+    head["opens"] = [opens.first - first, opens.last - first]
     parts = {
         "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),

@@ -16,8 +16,10 @@ from hpcgym.explore import show, write_page
 from hpcgym.explore.document import Cell, sheet, table
 from hpcgym.explore.fans import fans_of
 from hpcgym.explore.live import Server, Session
+from hpcgym.report.canvas import time_axis
+from hpcgym.report.gantt import busiest_week
 from hpcgym.simulation.run import simulate
-from hpcgym.units import duration
+from hpcgym.units import WEEK_S, duration
 from hpcgym.workload import load_workload
 
 JOB = 4034  # of KTH-SP2; under EASY it waits for three days
@@ -70,6 +72,17 @@ def test_a_job_is_found_clicked_and_read(visit: Any, year: str, kth: Any) -> Non
         assert f"waited\n{duration(wait)}\n" in part
         assert f"{later.sum()} other later jobs started before it" in part
     assert "3 d" in text
+
+
+def test_a_year_opens_on_its_busiest_week(visit: Any, year: str, kth: Any) -> None:
+    schedules = {name: simulate(kth, name) for name in ("easy", "saf")}
+    _, first = busiest_week(schedules, time_axis(schedules))
+    tab = visit(year)
+    begin = first - int(kth.submit_time[0])
+    assert state(tab, "view") == {"t0": begin, "t1": begin + WEEK_S}
+    tab.keyboard.press("0")
+    settled(tab)
+    assert state(tab, "view.t1 - explorer.state.view.t0") > 300 * 86_400
 
 
 def test_wheel_and_drag_keep_what_is_under_the_pointer(visit: Any, year: str) -> None:
@@ -166,6 +179,7 @@ def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: s
 
 def test_a_filter_leaves_the_table_with_what_it_means(visit: Any, year: str, kth: Any) -> None:
     tab = visit(year)
+    tab.keyboard.press("0")  # the whole year
     tab.fill("#find", "user 3 requested_processors >= 64")
     tab.press("#find", "Enter")
     tab.evaluate("document.activeElement.blur()")
@@ -296,6 +310,8 @@ def test_help_opens_at_its_beginning(visit: Any, year: str, height: int) -> None
 def test_it_fits_a_small_screen_in_the_dark(visit: Any, year: str) -> None:
     options = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}
     tab = visit(year, **options)
+    tab.click("#whole")
+    settled(tab)
     selected(tab, lambda: tab.click("#selected summary"))
     tab.click("#listed summary")
     settled(tab)

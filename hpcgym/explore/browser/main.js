@@ -54,7 +54,7 @@ async function main() {
   jobs.ran = columns[head.runs[0].columns.run];
   Object.assign(S, { head, jobs, columns, clock: clockOf(head) });
   startChoice(head.runs);
-  S.view = S.whole;
+  S.view = { t0: head.opens[0], t1: head.opens[1] };
   S.rows = { low: 0, high: allRows() };
   setTheme(null);
   fillPage();
