@@ -31,7 +31,8 @@ def marked(command: Any, kind: type) -> dict[str, Any]:
 OUTPUTS = [
     pytest.param(words, name, id=f"{' '.join(words)} {name}")
     for words, command in COMMANDS.items()
-    for name in marked(command, Written)
+    for name, mark in marked(command, Written).items()
+    if not mark.goes_on
 ]
 
 
@@ -78,9 +79,8 @@ def test_every_parameter_that_is_a_file_is_known_to_be_read_or_written() -> None
             parameter.name for parameter in command.params if isinstance(parameter.type, click.Path)
         }
         assert paths <= {*written, *READ, *FOLDERS}, words
-        assert any(parameter.name == "force" for parameter in command.params) == bool(written), (
-            words
-        )
+        forced = any(not mark.goes_on for mark in written.values())
+        assert any(parameter.name == "force" for parameter in command.params) == forced, words
     assert len(OUTPUTS) >= 14
 
 

@@ -161,8 +161,8 @@ def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None
     """Nobody who came after job 4034 delayed it, though 122 of them started before it."""
     caption = (Path(__file__).parents[2] / "README.md").read_text().split("*`hpcgym explore")[1]
     caption_begins = (
-        "4034 asks for 98 of 100 processors. It waits for 3 days under EASY and for 5\nunder SAF."
-        " Had any one of the striped jobs not been there, it would have started earlier."
+        "job 4034 asks for 98 of 100 processors, and waits 3 days under EASY, 5 under\nSAF."
+        " Without any one of the striped jobs it would have started earlier."
     )
     assert caption_begins in caption
     log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))

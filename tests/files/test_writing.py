@@ -304,7 +304,7 @@ WRITERS = {
 def test_all_that_write_leave_the_old_file_until_the_new_one_is_whole(name, tmp_path, monkeypatch):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(page, "page", lambda results, report: "<!DOCTYPE html>")
+    monkeypatch.setattr(page, "page", lambda results, **how: "<!DOCTYPE html>")
     path = tmp_path / name
     path.write_text("before")
     path.chmod(0o600)

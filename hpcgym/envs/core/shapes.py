@@ -56,7 +56,7 @@ class Shapes:
     def place(self, width: float, request: float) -> int:
         """Return the shape of these factors, or of those that are next to them."""
         nearest = [
-            int(np.argmin(np.abs(np.log(np.array(factors) / factor))))
+            int(np.argmin([max(other / factor, factor / other) for other in factors]))
             for factors, factor in ((self.widths, width), (self.requests, request))
         ]
         return nearest[0] * len(self.requests) + nearest[1]
