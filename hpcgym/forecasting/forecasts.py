@@ -556,8 +556,8 @@ class Forecast:
     def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
         """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
 
-        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
-        and in which all run for the medians of their distributions.
+        With ``points`` (n_futures + 2,): then two futures in which no jobs come, one in which all
+        run as long as requested, and one for the medians of their distributions.
         """
         blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
         if points:
