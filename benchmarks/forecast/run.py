@@ -57,7 +57,7 @@ WORLDS = (
     *((name, name) for name in ("aged", "slurm", "fairshare")),
     ("slurm", "easy"),
 )
-MOMENTS, FUTURES, SEED = 100, 64, 0
+MOMENTS, FUTURES, SEED = 300, 64, 0
 #: Waits [s] that are asked for are longer: logs tell in minutes when jobs really started.
 LEAST_S = {"recorded": 60}
 #: Of every so many moments it is told how good forecasts were that know more.
