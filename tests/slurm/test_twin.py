@@ -186,3 +186,38 @@ def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
         "scontrol -o -d show job",
     }
     assert log.read_text().count('"said"') == 2
+
+
+def test_what_is_shown_is_what_is_scored(tmp_path: Path) -> None:
+    """Where points were right and futures were not, the pool is near the point; so is the page."""
+    folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
+    made = twin(folder, log)
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        samples = np.sort(rng.exponential(100_000, 16))
+        made.record.said(str(k), 0, "u", samples, 600.0, -1)
+        made.record.started(str(k), 600)
+    assert made.record.pool.weights["requested"] > 0.9
+    (row, _) = made.poll().waiting
+    said = {line["said"]: line for line in map(json.loads, log.read_text().splitlines())
+            if "said" in line}[f"2 of {ZERO}"]  # fmt: skip
+    shown = np.array([row.p10, row.p50, row.p90]) - NOW
+    assert shown == pytest.approx([said["pool"][k] for k in (2, 10, 18)], abs=0.1)
+    # worked out here: the weighed mean of the logarithms
+    weights = made.record.pool.weights
+    logs = [np.log1p(np.array(said[name]) / 60) for name in ("futures", "requested")]
+    mixed = 60 * np.expm1(weights["futures"] * logs[0] + weights["requested"] * logs[1])
+    assert said["pool"] == pytest.approx(mixed, abs=0.1)
+    made.record.started(f"2 of {ZERO}", 3501)
+    score = made.record.scored[-1]
+    assert score.inside == (said["pool"][2] <= 3501 <= said["pool"][18])
+    pooled = np.array([said["pool"]])
+    assert score.crps["pool"] == pytest.approx(crps(pooled, np.array([3501.0]))[0])
+
+
+def test_never_is_said_where_half_of_the_weight_says_it() -> None:
+    record, finite = TwinRecord(), np.array([60.0, 60.0, np.inf, np.inf])
+    said = record.quantiles("u", finite, 60.0)
+    assert said[0] == pytest.approx(60)
+    assert said[-1] == np.inf
+    assert np.isfinite(record.quantiles("u", np.full(4, 60.0), np.inf)).all()
