@@ -15,7 +15,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.simulation.continued import continuations
 from hpcgym.slurm.looks import SlurmLook, look
-from hpcgym.slurm.present import machine_of, present, warn_misread, with_parts
+from hpcgym.slurm.present import configured, open_now, present, warn_misread, with_parts
 from hpcgym.slurm.programs import SlurmPrograms
 from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told
 from hpcgym.units import DAY_S, duration, in_seconds
@@ -168,7 +168,7 @@ class SlurmStates:
 
     Attributes
     ----------
-    machine : of Slurm.
+    machine : of Slurm: all nodes before the first look, then those that were open at the last one.
     ended : the jobs that had ended at the last look, by a key that no other job has.
 
     Raises
@@ -186,7 +186,7 @@ class SlurmStates:
         ended: bool = True,
     ) -> None:
         self.programs, self._asks_ended = programs, ended
-        self.machine = machine_of(programs, cluster)
+        self.machine = self._whole = configured(programs, cluster)
         log = past
         if not (log is None or isinstance(log, Workload)):
             log = load_workload(log, processors=MOST_PROCESSORS, clean="none")
@@ -204,8 +204,9 @@ class SlurmStates:
         ------
         HpcgymError : it does not answer.
         """
-        told = look(self.programs, parts=self.machine.shares_nodes, ended=self._asks_ended)
+        told = look(self.programs, parts=self._whole.shares_nodes, ended=self._asks_ended)
         warn_misread(told)
+        self.machine = open_now(self._whole, self.programs)
         self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
         self._past |= self.ended
         for job in [*self._past][:-MOST_ENDED]:

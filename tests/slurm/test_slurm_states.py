@@ -95,6 +95,20 @@ def test_nodes_that_are_closed_and_empty_are_not_there(tmp_path: Path) -> None:
     assert state.jobs.job_number.tolist() == [1, 2, 3, 5]
 
 
+def test_nodes_close_and_come_back_between_looks(tmp_path: Path) -> None:
+    """The configuration is read once, sinfo at each look."""
+    down = SINFO.replace("n4|idle|0/8/0/8", "n4|down*|0/0/8/8")
+    states = SlurmStates(SlurmPrograms(fake_slurm(tmp_path, sinfo=down)))
+    assert states.now().cluster.nodes == 3
+    fake_slurm(tmp_path)
+    assert states.now().cluster.nodes == states.machine.cluster.nodes == 4
+    fake_slurm(tmp_path, sinfo=SINFO.replace("n4|idle", "n4|drain"))
+    state = states.now()
+    assert [part.nodes for part in state.cluster.partitions] == [(0, 1), (2,), (0, 1, 2)]
+    assert calls(tmp_path).count("scontrol show config") == 1
+    assert np.isfinite(hpcgym.forecast(state, RULES, futures=2).starts).all()
+
+
 def test_a_job_that_the_machine_cannot_hold_costs_itself_alone(tmp_path: Path) -> None:
     row = f"8|8|99|1:00:00|{ZERO}|9|0|bob|(null)|(null)|all|PD|N/A|N/A||Resources\n"
     elsewhere = f"9|9|1|1:00:00|{ZERO}|9|0|bob|(null)|(null)|other|PD|N/A|N/A||Resources\n"
