@@ -90,7 +90,7 @@ class Twin:
     scheduler : its rules.
     log : a file that keeps forecasts and scores, and is read first; None: they are not kept.
     futures : of each forecast at most.
-    every_s : from one poll to the next [s]; a forecast takes half of that at most.
+    every_s : from one poll to the next [s]; a forecast aims at less than half of that.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Twin:
         here = {key_of(seen): seen for seen in told.jobs}
         for job, line in [*self.record.pending.items()]:
             seen = here.get(job)
-            if seen is None:
+            if seen is None or seen.is_held:  # one that is released is forecast anew
                 self.record.gone(job)
             elif not seen.waits:
                 self.record.started(job, max(seen.told.began - int(line["time"]), 0))

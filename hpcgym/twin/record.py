@@ -114,7 +114,7 @@ class TwinRecord:
         self._keep({"started": job, "wait": wait})
 
     def gone(self, job: str) -> None:
-        """Forget a job that left the queue, and nobody knows how."""
+        """Forget a job that left the queue, and nobody knows how, or that is held."""
         self._keep({"gone": job})
 
     def has_ended(self, key: str, job: QueuedJob) -> None:

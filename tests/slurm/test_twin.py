@@ -81,6 +81,25 @@ def test_a_twin_says_keeps_and_scores(tmp_path: Path) -> None:
     assert again.states.now().past.job_number.tolist() == [6]
 
 
+def test_a_job_that_is_held_is_forecast_anew_once_released(tmp_path: Path) -> None:
+    """Nobody can foretell for how long: what was said before is not scored."""
+    folder = fake_slurm(tmp_path / "slurm")
+    made = twin(folder)
+    made.poll()
+    line, job = SQUEUE.splitlines()[0], f"2 of {ZERO}"
+    held = line.replace("4294901758", "0").replace("Resources", "JobHeldUser")
+    fake_slurm(folder, squeue=SQUEUE.replace(line, held))
+    made.poll()
+    assert [*made.record.pending] == [f"3 of {ZERO}"]
+    later = {"sdiag": SDIAG_LATER, "squeue": SQUEUE}
+    fake_slurm(folder, **later)
+    made.poll()
+    assert made.record.pending[job]["time"] == NOW + LATER
+    fake_slurm(folder, **later | {"squeue": SQUEUE_LATER.replace(str(NOW + 500), str(NOW + LATER))})
+    made.poll()
+    assert made.record.scores()["scored"] == 1
+
+
 @pytest.mark.parametrize("cut", [1, 17, 200, 400])
 def test_a_line_that_was_not_written_whole_is_left_out(tmp_path: Path, cut: int) -> None:
     folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
