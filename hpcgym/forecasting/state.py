@@ -17,7 +17,7 @@ from hpcgym.simulation.continued import continuations
 from hpcgym.slurm.looks import SlurmLook, look
 from hpcgym.slurm.present import configured, open_now, present, warn_misread, with_parts
 from hpcgym.slurm.programs import SlurmPrograms
-from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told
+from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told, latest_ended
 from hpcgym.units import DAY_S, duration, in_seconds
 from hpcgym.words import counted
 from hpcgym.workload.columns import MISSING
@@ -192,6 +192,7 @@ class SlurmStates:
             log = load_workload(log, processors=MOST_PROCESSORS, clean="none")
         self._past = {} if log is None else jobs_told(log)
         self.ended: dict[str, QueuedJob] = {}
+        self._warned_of_cut = False
 
     def remember(self, ended: Mapping[str, QueuedJob]) -> None:
         """Learn of jobs that have ended, by keys of their own."""
@@ -209,9 +210,20 @@ class SlurmStates:
         self.machine = open_now(self._whole, self.programs)
         self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
         self._past |= self.ended
-        for job in [*self._past][:-MOST_ENDED]:
-            del self._past[job]
+        known = latest_ended(self._past)
+        self._warn_of_cut(len(self._past) - len(known))
+        self._past = known
         return MachineState(present(told, self.machine, self._past), self.machine.cluster, told)
+
+    def _warn_of_cut(self, jobs: int) -> None:
+        """Warn once of jobs of the past that are left out: then each that ends costs one."""
+        if jobs and not self._warned_of_cut:
+            self._warned_of_cut = True
+            warn_caller(
+                f"{counted(jobs, 'job')} of the past {'is' if jobs == 1 else 'are'} left out, which"
+                f" ended first: the last {MOST_ENDED:,} are known",
+                WorkloadWarning,
+            )
 
 
 def _warn_of_unknown(jobs: Workload, time: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from fake_slurm import NOW, SINFO, SQUEUE, ZERO, calls, fake_slurm
 
 import hpcgym
 from hpcgym._engine import FOREVER
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.forecasting.state import SlurmStates
 from hpcgym.slurm.looks import parts_of
 from hpcgym.slurm.programs import SlurmPrograms
@@ -85,6 +86,25 @@ def test_the_past_is_that_of_a_log_and_of_what_slurm_remembers(tmp_path: Path) -
         tmp_path, squeue="".join(line for line in SQUEUE.splitlines(True) if "|CD|" not in line)
     )
     assert states.now().past.job_number.tolist() == state.past.job_number.tolist()
+
+
+def test_of_a_long_past_the_last_ends_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of five was submitted first and ended last; Slurm remembers a sixth."""
+    monkeypatch.setattr("hpcgym.slurm.queue.MOST_ENDED", 3)
+    past = Workload.from_columns(
+        {"submit_time": [0, 1, 2, 3, 4], "wait_time": [0] * 5, "run_time": [90, 10, 10, 50, 10],
+         "requested_time": [99] * 5, "requested_processors": [1] * 5, "job_number": range(11, 16)},
+        processors=4, header={"UnixStartTime": [str(ZERO - 5000)]},
+    )  # fmt: skip
+    states = SlurmStates(SlurmPrograms(fake_slurm(tmp_path)), past=past)
+    with pytest.warns(WorkloadWarning, match="^3 jobs of the past are left out, which ended first"):
+        state = states.now()
+    assert state.past.job_number.tolist() == [11, 14, 6]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        assert states.now().past.job_number.tolist() == [11, 14, 6]
 
 
 def test_nodes_that_are_closed_and_empty_are_not_there(tmp_path: Path) -> None:
