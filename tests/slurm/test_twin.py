@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -23,10 +24,10 @@ from hpcgym.forecasting.state import SlurmStates
 from hpcgym.slurm.looks import SlurmLook, seen_jobs
 from hpcgym.slurm.programs import SlurmPrograms
 from hpcgym.twin import Twin
-from hpcgym.twin.policies import under_policies
+from hpcgym.twin.policies import _row, under_policies
 from hpcgym.twin.polls import before_pass
 from hpcgym.twin.record import TwinRecord
-from hpcgym.twin.serving import TwinSession
+from hpcgym.twin.serving import TwinSession, _of_policy
 
 RULES = find_scheduler("easy:backfill=slurm:bf_window=10080")
 #: A quarter of an hour later the second job has started, and the third was cancelled.
@@ -167,8 +168,42 @@ def test_a_page_and_facts(tmp_path: Path) -> None:
     page = pages[""].body.decode()  # type: ignore[union-attr]
     assert "no forecast is scored yet" in page
     assert "<td>24</td>" in page
+    # what comes again each half minute has no form, which would be emptied
+    assert (pages[""].again_s, "<form" in page) == (30, False)  # type: ignore[union-attr]
+    assert '<a href="shape">' in page
+    asked = pages["shape"]
+    assert (asked.again_s, b"<form" in asked.body) == (0, True)  # type: ignore[union-attr]
     with pytest.raises(HpcgymError, match="processors must be a whole number"):
         session.got("shape", {"processors": "<script>"})
+
+
+def test_never_is_told_apart_from_what_is_not_told(tmp_path: Path) -> None:
+    made = twin(fake_slurm(tmp_path))
+    poll = made.poll()
+    row = poll.waiting[0]._replace(p90=np.inf, slurm=-1)
+    made.last = dataclasses.replace(poll, waiting=[row])
+    session = TwinSession(made, 30)
+    (facts,) = json.loads(session.got("forecasts.json", {}).body)["waiting"]  # type: ignore[union-attr]
+    assert (facts["p90_s"], facts["slurm_s"]) == ("never", None)
+    page = session.got("", {}).body.decode()  # type: ignore[union-attr]
+    assert "<td>never</td><td>-</td></tr>" in page
+
+
+def test_a_policy_under_which_jobs_never_start() -> None:
+    """So it is no less by any number of seconds than that of now."""
+    assert _of_policy(_row("x", np.full(8, np.inf), np.full(8, 60.0))) == {
+        "policy": "x", "wait_s": "never", "less_p10_s": None, "less_p50_s": None, "less_p90_s": None
+    }  # fmt: skip
+    same = _row("x", np.full(8, np.inf), np.full(8, np.inf))
+    assert same[2:] == (0, 0, 0)
+
+
+def test_the_page_says_how_many_futures_are_compared(tmp_path: Path) -> None:
+    """The first forecast has eight, and other policies have no more."""
+    made = Twin(SlurmStates(SlurmPrograms(fake_slurm(tmp_path))), RULES, futures=64)
+    assert made.poll().forecast.futures == 8
+    page = TwinSession(made, 30).got("policies", {}).body.decode()  # type: ignore[union-attr]
+    assert "The same 8 futures under each" in page
 
 
 def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
