@@ -18,6 +18,7 @@ import pytest
 from fake_slurm import NOW, SDIAG, SQUEUE, ZERO, calls, fake_slurm
 
 from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.cli.twin import _poll_on
 from hpcgym.errors import HpcgymError
 from hpcgym.forecasting.scores import crps
 from hpcgym.forecasting.state import SlurmStates
@@ -204,6 +205,32 @@ def test_the_page_says_how_many_futures_are_compared(tmp_path: Path) -> None:
     assert made.poll().forecast.futures == 8
     page = TwinSession(made, 30).got("policies", {}).body.decode()  # type: ignore[union-attr]
     assert "The same 8 futures under each" in page
+
+
+def test_no_error_of_a_poll_ends_the_twin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two polls fail in the same way, which is said once; the third goes well."""
+    made = twin(fake_slurm(tmp_path))
+    session = TwinSession(made, 0)
+    problems = []
+
+    def ends() -> None:
+        problems.append(session.problem)
+        if len(problems) == 5:
+            raise KeyboardInterrupt
+        if len(problems) < 3:
+            raise ValueError("an odd\nline")
+        if len(problems) == 3:
+            raise KeyError("n9")
+
+    monkeypatch.setattr(made, "poll", ends)
+    with pytest.raises(KeyboardInterrupt):
+        _poll_on(made, session, 0)
+    odd = "ValueError: an odd line"
+    assert problems == ["", odd, odd, "KeyError: 'n9'", ""]
+    said = capsys.readouterr().err
+    assert (said.count(odd), said.count("KeyError: 'n9'")) == (1, 1)
 
 
 def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
