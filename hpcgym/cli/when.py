@@ -188,8 +188,10 @@ def when(
         with working("asking Slurm"):
             state, scheduler = _of_slurm(past, reading, scheduler)
         rules = rules_of(scheduler, reading.given())
-        jobs, user = state.jobs, user or _me()
+        jobs = state.jobs
+        shown_user = user or _me()
     else:
+        shown_user = None
         scheduler = scheduler or "easy"
         rules = rules_of(scheduler, reading.given())
         if reading.clean == "default":  # jobs that have not ended are what this is about
@@ -209,6 +211,10 @@ def when(
         tasks = script.units * per_unit["core"]
         lines.append(_said(str(job), script, limit))
         unread = {"not_looked_at": " ".join(script.unread)}
+    if user is None and shown_user in told.users:  # who is new to this Slurm is nobody known
+        user = shown_user
+    elif is_live and user is None and tasks is not None:
+        lines.append(f"no job of {shown_user} is known: as if it were of nobody known")
     whose: dict[str, Any] = {"user": user, "partition": partition}
     with working(f"simulating {futures:,} futures"):
         if shapes:
@@ -223,7 +229,7 @@ def when(
             new = told.if_submitted(tasks, limit, **whose, per_unit=per_unit)
             starts: dict[int | None, StartForecast] = {None: new}
         else:
-            waiting = _waiting(state, user if is_live else None)
+            waiting = _waiting(state, shown_user)
             starts = {of: told.of(of) for of in (waiting if number is None else [number])}
     rows = [_row(name, of_job, told, by) | unread for name, of_job in starts.items()]
     if number is not None:
@@ -231,6 +237,9 @@ def when(
         rows[0]["depends_on"] = None if most is None else int(most.job)
         rows[0]["depends_share"] = None if most is None else float(most.share)
         rows[0]["depends_correlation"] = None if most is None else float(most.correlation)
+    if not starts:
+        others = f" of {shown_user} waits; --user NAME shows another's" if is_live else " waits"
+        lines.append(f"no job{others}")
     show(format, lambda: _sheet(told, list(starts.values()), rows, by, lines), lambda: rows)
 
 
@@ -245,10 +254,13 @@ def _of_slurm(
     from hpcgym.forecasting.state import SlurmStates
     from hpcgym.slurm.programs import SlurmPrograms
 
-    states = SlurmStates(SlurmPrograms(), reading.machine, past)
-    if scheduler is None and states.machine.conf is None:
-        raise click.UsageError("the slurm.conf of this Slurm cannot be read: give --scheduler")
-    return states.now(), scheduler or str(states.machine.conf)
+    try:
+        states = SlurmStates(SlurmPrograms(), reading.machine, past)
+        if scheduler is None and states.machine.conf is None:
+            raise click.UsageError("the slurm.conf of this Slurm cannot be read: give --scheduler")
+        return states.now(), scheduler or str(states.machine.conf)
+    except HpcgymError as error:
+        raise HpcgymError(f"{error}; where there is no Slurm give --log and --at") from error
 
 
 def _me() -> str:
@@ -447,7 +459,7 @@ def _sheet(
     """Return what people see: a sentence of one job, a table of several."""
     state = told.state
     if not starts:
-        return Sheet([*lines, "no job waits"], [])
+        return Sheet(lines, [])
     if len(starts) > 1:
         return Sheet(lines, [of_rows([_shown(row, state.time, by) for row in rows])])
     (row,) = rows

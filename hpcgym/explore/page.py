@@ -42,7 +42,7 @@ from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import bound_submissions
-from hpcgym.units import duration
+from hpcgym.units import DAY_S, duration
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
@@ -383,6 +383,8 @@ def explorer_page(
     # of a year all jobs would be a bar code; the busiest week can be read
     opens, first = gantt_time(shown)[0], int(next(iter(shown.values())).workload.submit_time[0])
     head["opens"] = [opens.first - first, opens.last - first]
+    if at is not None:
+        head["opens"] = [head["fans"]["now"] - DAY_S, head["fans"]["now"] + 3 * DAY_S]
     parts = {
         "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),

@@ -3,7 +3,7 @@
 Nothing is simulated, and no rules are asked: trees see the queue, what runs, and how jobs like it
 have fared. The learner is scikit-learn's histogram gradient boosting, of the pinball loss, a model
 for each of some levels (Friedman, "Greedy function approximation: a gradient boosting machine",
-Annals of Statistics 2001). Of these waits no other learned forecast is known to be better.
+Annals of Statistics 2001).
 """
 
 from __future__ import annotations

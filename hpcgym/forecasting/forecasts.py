@@ -155,7 +155,8 @@ class Forecast:
         ------
         WorkloadError : no such job waits.
         """
-        return self._forecast(int(job), self.starts[:, self._place_of(job)])
+        place = self._place_of(job)
+        return self._forecast(int(job), self.starts[:, place])
 
     def depends_on(self, job: int) -> pd.DataFrame:
         """Return on which running jobs the start of a waiting job depends, the most first.
@@ -491,6 +492,8 @@ class Forecast:
         elif str(asked) not in known:
             by_number = {number: name for name, number in known.items()}
             if asked not in by_number:
+                if not known:
+                    raise HpcgymError(f"partition: {self.state.jobs.name} tells of no partitions")
                 raise HpcgymError(unknown("partition", asked, known))
             asked = by_number[int(asked)]
         if asked is None:
@@ -501,11 +504,16 @@ class Forecast:
             header = {**header, HEADER_KEYS["partition"]: lines}
         return number, header
 
+    @property
+    def users(self) -> dict[str, int]:
+        """Names of users -> their numbers, where they are told."""
+        return {name: number for number, name in names_of(self.state.jobs, "user_id").items()}
+
     def _user(self, asked: int | str | None) -> int:
         """Return the log's number of a user; -1 of nobody known."""
         if not isinstance(asked, str):
             return MISSING if asked is None else check_whole("user", asked, 0)
-        numbers = {name: number for number, name in names_of(self.state.jobs, "user_id").items()}
+        numbers = self.users
         if asked not in numbers and asked.isdecimal():
             return int(asked)
         if asked not in numbers:
@@ -556,8 +564,8 @@ class Forecast:
     def new_starts(self, jobs: Workload, points: bool = False) -> Floats:
         """Return when the last of some jobs starts that are submitted now, (n_futures,) [s].
 
-        With ``points`` two futures more: in which no jobs come, and all run as long as requested;
-        and in which all run for the medians of their distributions.
+        With ``points`` (n_futures + 2,): then two futures in which no jobs come, one in which all
+        run as long as requested, and one for the medians of their distributions.
         """
         blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
         if points:

@@ -28,9 +28,12 @@ def logs_of(wait: Floats) -> Floats:
 
 
 def waits_of(logs: Floats) -> Floats:
-    """Return the waits [s] of which :func:`logs_of` makes some numbers."""
-    found: Floats = np.expm1(logs) * MINUTE_S
-    return found
+    """Return the waits [s] of which :func:`logs_of` makes some numbers.
+
+    They are rounded to a microsecond: whole seconds, which an interval may end at, stay whole.
+    """
+    waits: Floats = np.round(np.expm1(logs) * MINUTE_S, 6)
+    return waits
 
 
 def crps(quantiles: Floats, wait: Floats) -> Floats:

@@ -275,7 +275,8 @@ def state_of_log(jobs: Workload, time: int, cluster: Cluster) -> MachineState:
     part = jobs_at(jobs, time)
     requested = part.requested_time
     # one that runs on beyond its limit may end at any time
-    elapsed = np.where(part.initial.start >= 0, time - part.initial.start, 0)  # type: ignore[union-attr]
+    began = part.initial.start  # type: ignore[union-attr]
+    elapsed = np.where(began >= 0, time - began, 0)
     beyond = (requested > 0) & (elapsed > requested)
     if beyond.any():
         part = part.with_columns(requested_time=np.where(beyond, elapsed + 1, requested))

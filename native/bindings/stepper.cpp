@@ -117,7 +117,8 @@ Table table_of(const OfLog& log) {
   const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
   if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
   const bool scores = model->features || !model->expressions[0].codes.empty();
-  if (t.settings.kind > Kind::shapes || (t.settings.kind == Kind::shapes) != (t.settings.shapes > 0) || pairs != (model->sharing && model->sharing->draws) ||
+  if (t.settings.kind > Kind::shapes || (t.settings.kind == Kind::shapes) != (t.settings.shapes > 0) ||
+      pairs != (model->sharing && model->sharing->draws) ||
       t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !scores) ||
       t.settings.selects() != (model->rules.primary == Order::selection) ||
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
@@ -189,7 +190,8 @@ std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
     const Table& first = tables.front();
     return t.settings.kind == first.settings.kind && t.settings.paid == first.settings.paid &&
            t.settings.by_action == first.settings.by_action && t.codes.size() == first.codes.size() &&
-           t.shapes.size() == first.shapes.size() && t.settings.shapes == first.settings.shapes && !t.model->limited == !first.model->limited;
+           t.shapes.size() == first.shapes.size() && t.settings.shapes == first.settings.shapes &&
+           !t.model->limited == !first.model->limited;
   };
   if (!std::ranges::all_of(tables, is_alike))
     throw nb::value_error("logs: tables differ in their settings");

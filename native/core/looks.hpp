@@ -2,8 +2,8 @@
 //
 // A look comes `every` seconds after the last one while jobs wait or something has happened since;
 // otherwise at the next event. Looks that would start no job, as the last one, are only counted, at
-// the next event, unless the plans of all looks are to be told. Passes at events test only the first jobs of the queue; each `all_every` seconds
-// a pass tests all of them.
+// the next event, unless the plans of all looks are to be told. Passes at events test only the first jobs
+// of the queue; each `all_every` seconds a pass tests all of them.
 #pragma once
 #include <algorithm>
 #include <utility>

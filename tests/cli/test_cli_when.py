@@ -187,7 +187,7 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
         ("7 -n 4 -t 60", "either a waiting job or a new one"),
         ("--user 3", "give -n and -t, too"),
         ("7 --partition long", "give -n and -t, too"),
-        ("-n 4 -t 60 --partition long", "unknown partition 'long'"),
+        ("-n 4 -t 60 --partition long", "tells of no partitions"),
         ("-n 4 -t soon", "'soon' is no time limit such as 4:00:00, 90 (minutes) or 4h"),
         ("-n 400 -t 60", "processors must be a whole number from 1 to 64, not 400"),
         ("1", "job 1 does not wait"),

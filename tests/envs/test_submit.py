@@ -12,7 +12,7 @@ from driving import BUSY, assert_same
 from gymnasium.utils.env_checker import check_env
 from mistakes import mistakes_of
 
-from hpcgym import simulate
+from hpcgym import HpcgymError, simulate
 from hpcgym.envs import Submit, SubmitVector
 from hpcgym.envs.submitters import SUBMITTERS, Submitter
 from hpcgym.machine.speedups.moldable import amdahl, downey
@@ -186,6 +186,17 @@ def test_models_of_speedups() -> None:
     assert downey(8, 8.0, 0.5) == pytest.approx(64 / (8 + 0.25 * 7))  # both equations meet there
     assert downey(15, 8.0, 0.5) == pytest.approx(8)
     assert amdahl(10, 0.1) == pytest.approx(10 / 1.9)  # 1 / (0.1 + 0.9 / 10)
+
+
+def test_jobs_of_nobody_known_are_nobodys() -> None:
+    """The user of an episode is the one with most jobs in it, of those that the log tells."""
+    users = np.where(np.arange(len(LOG)) % 4, -1, 2)
+    env = Submit(LOG.with_columns(user_id=users), jobs=40, **ALONE)
+    env.reset(seed=0)
+    assert env.episode_workload.user_id[env.next_job] == 2
+    env = Submit(LOG.with_columns(user_id=np.where(np.arange(len(LOG)), -1, 2)), jobs=40, **ALONE)
+    with pytest.raises(HpcgymError, match="an episode does not tell whose its jobs are"):
+        env.reset(seed=0, options={"slice": "window 0001"})
 
 
 @pytest.mark.parametrize("name", SUBMITTERS)

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym.errors import HpcgymError
 from hpcgym.forecasting.pool import ENOUGH, Pool, Recalibration
-from hpcgym.forecasting.scores import LEVELS, crps, places
+from hpcgym.forecasting.scores import LEVELS, crps, logs_of, places, scores, waits_of
 
 RNG = np.random.default_rng(0)
 
@@ -73,6 +73,14 @@ def test_a_pool_mixes_what_errs_on_either_side() -> None:
     # the middle of log(1 + 1) and log(1 + 15), by their weights
     share = pool.weights["early"]
     assert pool.quantiles(said) == pytest.approx(60 * (2**share * 16 ** (1 - share) - 1))
+
+
+def test_whole_seconds_stay_whole_seconds() -> None:
+    """An interval that ends at a wait holds it, after a logarithm, too."""
+    waits = np.concatenate([np.arange(0, 100_000, 7), np.arange(10**5, 10**8, 99_991)]) * 1.0
+    assert (waits_of(logs_of(waits)) == waits).all()
+    exact = np.repeat(waits[:, np.newaxis], len(LEVELS), axis=1)
+    assert scores(waits_of(logs_of(exact)), waits)["coverage_50"] == 1
 
 
 def test_what_a_pool_is_not_made_of() -> None:

@@ -42,7 +42,7 @@ def test_my_waiting_jobs_are_shown(slurm: Path) -> None:
     assert NOW < mine["p50_s"] <= ZERO + 7300  # type: ignore[operator]
     assert [row["job"] for row in rows("--user", "bob")] == [2]
     shown = when("--user", "zoe").stdout
-    assert "no job waits" in shown
+    assert "no job of zoe waits; --user NAME shows another's" in shown
     assert "3 jobs left out: JobArrayTaskLimit, JobHeldUser" in shown
     assert "1 job known that ended: --past" in shown
 
@@ -57,6 +57,15 @@ def test_a_job_a_script_and_a_new_one(slurm: Path, tmp_path: Path) -> None:
     # on the fourth node, which is free, ahead of the head: at the next backfill pass
     assert rows(str(script))[0]["p50_s"] == NOW + 20
     assert rows("-n", "4", "-t", "30")[0]["p50_s"] == NOW + 20
+
+
+def test_who_is_new_to_a_slurm_is_nobody_known(
+    slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "zoe")
+    assert rows("-n", "4", "-t", "30")[0]["p50_s"] == NOW + 20
+    assert "no job of zoe is known: as if it were of nobody known" in when("-n4", "-t30").stdout
+    assert "user 'zoe'" in when("-n", "4", "-t", "30", "--user", "zoe").stderr
 
 
 @pytest.mark.parametrize(
@@ -83,5 +92,8 @@ def test_a_slurm_that_is_down_is_one_line(slurm: Path) -> None:
     assert (
         shown.stderr.strip()
         .splitlines()[-1]
-        .endswith("squeue failed: Unable to contact slurm controller")
+        .endswith(
+            "squeue failed: Unable to contact slurm controller;"
+            " where there is no Slurm give --log and --at"
+        )
     )

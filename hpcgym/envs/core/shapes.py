@@ -97,11 +97,19 @@ class Shapes:
         return _with(jobs, columns)
 
     def user_of(self, jobs: Workload, first: int, last: int) -> int:
-        """Return whose jobs an agent submits in an episode: rows ``first`` to ``last`` count."""
+        """Return whose jobs an agent submits in an episode: rows ``first`` to ``last`` count.
+
+        Raises
+        ------
+        HpcgymError : of none of these jobs it is known whose it is.
+        """
         if self.user is not None:
             return self.user
-        users, number = np.unique(jobs.user_id[first:last], return_counts=True)
-        return int(users[number.argmax()]) if len(users) else -1
+        known = jobs.user_id[first:last]
+        users, number = np.unique(known[known >= 0], return_counts=True)
+        if not len(users):
+            raise HpcgymError(f"{jobs.name}: an episode does not tell whose its jobs are")
+        return int(users[number.argmax()])
 
 
 def _with(jobs: Workload, columns: dict[str, Ints]) -> Workload:
