@@ -109,7 +109,10 @@ def twin(
 
 
 def _poll_on(twin: Twin, session: TwinSession, every_s: int) -> None:
-    """Poll for ever, at even times; tell of problems once, and of scores now and then."""
+    """Poll for ever, at even times; tell of problems once, and of scores now and then.
+
+    No problem ends it: a line of Slurm that nobody has thought of goes away with its job.
+    """
     from hpcgym.twin.serving import lines_of_poll
 
     told = -float(_TOLD_S)
@@ -123,9 +126,17 @@ def _poll_on(twin: Twin, session: TwinSession, every_s: int) -> None:
         time.sleep(max(following - time.monotonic(), 0))
         try:
             twin.poll()
-        except HpcgymError as error:
-            if str(error) != session.problem:
-                note(f"{time.strftime('%H:%M')}: {error}")
-            session.problem = str(error)
+        except Exception as error:  # whatever an odd line leads to
+            problem = _line_of(error)
+            if problem != session.problem:
+                note(f"{time.strftime('%H:%M')}: {problem}")
+            session.problem = problem
         else:
             session.problem = ""
+
+
+def _line_of(error: Exception) -> str:
+    """Return what went wrong in a line; what hpcgym does not foresee with the kind of error."""
+    if isinstance(error, HpcgymError):
+        return str(error)
+    return " ".join(f"{type(error).__name__}: {error}".split())

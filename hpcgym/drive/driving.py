@@ -25,12 +25,12 @@ from hpcgym.simulation.driver import order_of
 from hpcgym.slurm.programs import INSTALL, Run, run_command
 from hpcgym.slurm.queue import (
     FORMAT,
-    MOST_ENDED,
     RUNNING,
     WITH_OTHERS,
     SlurmQueue,
     ended_of,
     jobs_told,
+    latest_ended,
     processors_of,
     queue_of,
     read_jobs,
@@ -232,9 +232,7 @@ class Driver:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
         jobs, misread = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
-        self._past |= ended_of(jobs.values())
-        for job in [*self._past][:-MOST_ENDED]:
-            del self._past[job]
+        self._past = latest_ended(self._past | ended_of(jobs.values()))
         here = {job: entry for job, entry in jobs.items() if entry.ended < 0}
         queue = self._with_nice(queue_of({**self._past, **here}, self._first))
         if queue.ids:

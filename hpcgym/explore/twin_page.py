@@ -16,6 +16,8 @@ _FORM = (
 )
 #: What the page begins with for a new job.
 SHAPE = ("16", "4h")
+#: What stands in facts for a time that does not come; None: it is not told.
+NEVER = "never"
 
 
 def twin_page(facts: Mapping[str, Any]) -> str:
@@ -40,8 +42,7 @@ def twin_page(facts: Mapping[str, Any]) -> str:
     )
     sections = [
         table(heading, rows, sortable=True) if rows else paragraphs(["No job waits for room."]),
-        "<h2>What if</h2>",
-        _FORM.format(*(escape(text) for text in SHAPE)),
+        '<p><a href="shape">What if a job were submitted now?</a></p>',
         '<p><a href="policies">What if the policy were another?</a></p>',
         '<p class="soft">As JSON: <a href="forecasts.json">forecasts.json</a>,'
         ' <a href="policies.json">policies.json</a></p>',
@@ -78,8 +79,8 @@ def policies_page(title: str, lines: Sequence[str], rows: Sequence[Mapping[str, 
 _BACK = '<p><a href="./">All waiting jobs</a></p>'
 
 
-def _in(second: float | None, time: float) -> str:
+def _in(second: float | str | None, time: float) -> str:
     """Return how long it is from a time to a second, in words; "-": it is not told."""
     if second is None:
         return "-"
-    return "never" if second == float("inf") else duration(second - time)
+    return second if isinstance(second, str) else duration(second - time)

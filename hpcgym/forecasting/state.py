@@ -15,9 +15,9 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.simulation.continued import continuations
 from hpcgym.slurm.looks import SlurmLook, look
-from hpcgym.slurm.present import machine_of, present, warn_misread, with_parts
+from hpcgym.slurm.present import configured, open_now, present, warn_misread, with_parts
 from hpcgym.slurm.programs import SlurmPrograms
-from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told
+from hpcgym.slurm.queue import MOST_ENDED, QueuedJob, ended_of, jobs_told, latest_ended
 from hpcgym.units import DAY_S, duration, in_seconds
 from hpcgym.words import counted
 from hpcgym.workload.columns import MISSING
@@ -168,7 +168,7 @@ class SlurmStates:
 
     Attributes
     ----------
-    machine : of Slurm.
+    machine : of Slurm: all nodes before the first look, then those that were open at the last one.
     ended : the jobs that had ended at the last look, by a key that no other job has.
 
     Raises
@@ -186,12 +186,13 @@ class SlurmStates:
         ended: bool = True,
     ) -> None:
         self.programs, self._asks_ended = programs, ended
-        self.machine = machine_of(programs, cluster)
+        self.machine = self._whole = configured(programs, cluster)
         log = past
         if not (log is None or isinstance(log, Workload)):
             log = load_workload(log, processors=MOST_PROCESSORS, clean="none")
         self._past = {} if log is None else jobs_told(log)
         self.ended: dict[str, QueuedJob] = {}
+        self._warned_of_cut = False
 
     def remember(self, ended: Mapping[str, QueuedJob]) -> None:
         """Learn of jobs that have ended, by keys of their own."""
@@ -204,13 +205,25 @@ class SlurmStates:
         ------
         HpcgymError : it does not answer.
         """
-        told = look(self.programs, parts=self.machine.shares_nodes, ended=self._asks_ended)
+        told = look(self.programs, parts=self._whole.shares_nodes, ended=self._asks_ended)
         warn_misread(told)
+        self.machine = open_now(self._whole, self.programs)
         self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
         self._past |= self.ended
-        for job in [*self._past][:-MOST_ENDED]:
-            del self._past[job]
+        known = latest_ended(self._past)
+        self._warn_of_cut(len(self._past) - len(known))
+        self._past = known
         return MachineState(present(told, self.machine, self._past), self.machine.cluster, told)
+
+    def _warn_of_cut(self, jobs: int) -> None:
+        """Warn once of jobs of the past that are left out: then each that ends costs one."""
+        if jobs and not self._warned_of_cut:
+            self._warned_of_cut = True
+            warn_caller(
+                f"{counted(jobs, 'job')} of the past {'is' if jobs == 1 else 'are'} left out, which"
+                f" ended first: the last {MOST_ENDED:,} are known",
+                WorkloadWarning,
+            )
 
 
 def _warn_of_unknown(jobs: Workload, time: int) -> None:

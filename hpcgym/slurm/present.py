@@ -42,7 +42,7 @@ class SlurmMachine:
 
     Attributes
     ----------
-    cluster : its nodes and partitions; nodes that are closed and empty now are not there.
+    cluster : its nodes and partitions.
     node_names : what each node is called, by its number; none where nobody knows.
     every_s : from one backfill pass to the next [s].
     conf : the path of its slurm.conf on this machine; None: it cannot be read here.
@@ -70,7 +70,14 @@ _SETTING = re.compile(r"^(SchedulerParameters|SLURM_CONF)\s*=\s*(.*?)\s*$", re.M
 def machine_of(
     programs: SlurmPrograms, cluster: Cluster | str | int | os.PathLike[str] | None = None
 ) -> SlurmMachine:
-    """Return the machine of a Slurm, as its configuration has it now.
+    """Return the machine of a Slurm as it is now: :func:`open_now` of :func:`configured`."""
+    return open_now(configured(programs, cluster), programs)
+
+
+def configured(
+    programs: SlurmPrograms, cluster: Cluster | str | int | os.PathLike[str] | None = None
+) -> SlurmMachine:
+    """Return the machine of a Slurm, as its configuration has it, with all nodes.
 
     Parameters
     ----------
@@ -102,10 +109,21 @@ def machine_of(
         known_names = names_of_nodes(groups)
         if all(isinstance(name, str) for name in known_names):
             names = tuple(map(str, known_names))
-    if names:
-        closed = _closed(programs.said("sinfo", "-h", "-N", "-o", "%N|%t|%C"))
-        machine, names = _without(machine, names, closed)
     return SlurmMachine(machine, names, every_s, file)
+
+
+def open_now(machine: SlurmMachine, programs: SlurmPrograms) -> SlurmMachine:
+    """Return a machine without the nodes that are closed and empty now, if its nodes have names.
+
+    Raises
+    ------
+    HpcgymError : Slurm does not answer, or all nodes are closed.
+    """
+    if not machine.node_names:
+        return machine
+    closed = _closed(programs.said("sinfo", "-h", "-N", "-o", "%N|%t|%C"))
+    cluster, names = _without(machine.cluster, machine.node_names, closed)
+    return replace(machine, cluster=cluster, node_names=names)
 
 
 def _closed(text: str) -> set[str]:

@@ -124,6 +124,13 @@ def ended_of(every: Iterable[QueuedJob]) -> dict[str, QueuedJob]:
     return {f"{job.number} of {job.submit} s": job for job in every if job.ended >= 0}
 
 
+def latest_ended(ended: Mapping[str, QueuedJob]) -> dict[str, QueuedJob]:
+    """Return those of the jobs that ended last, :data:`MOST_ENDED` at most."""
+    if len(ended) <= MOST_ENDED:
+        return {**ended}
+    return dict(sorted(ended.items(), key=lambda item: item[1].ended)[-MOST_ENDED:])
+
+
 def jobs_told(past: Workload) -> dict[str, QueuedJob]:
     """Return the jobs of a log that have ended, as Slurm would tell of them."""
     named = [names_of(past, column) for column in _NAMED]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.forecasting.arrivals import Block
+from hpcgym.forecasting.arrivals import NOBODY
 from hpcgym.forecasting.forecasts import Forecast
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.scores import LEVELS, Floats
@@ -22,7 +22,6 @@ from hpcgym.twin.record import TwinRecord
 
 #: Within so many seconds of a forecast Slurm's own plan counts as said beside it.
 _SOON_S = 90
-_NO_BLOCK = Block(np.zeros(0, np.int64), np.zeros(0, np.int64))
 #: A forecast has so many futures at least; more, up to those asked for, where there is time.
 _LEAST = 8
 
@@ -34,7 +33,8 @@ class WaitingJob(NamedTuple):
     ----------
     job : as Slurm calls it.
     user, processors, requested, waited : of the job, times in [s].
-    p10, p50, p90 : by when it has started with these chances [s since 1970]; inf: never.
+    p10, p50, p90 : by when it has started with these chances, by the pool of futures and point
+        [s since 1970]; inf: never.
     slurm : when Slurm plans it [s since 1970]; -1: it does not say.
     """
 
@@ -90,7 +90,7 @@ class Twin:
     scheduler : its rules.
     log : a file that keeps forecasts and scores, and is read first; None: they are not kept.
     futures : of each forecast at most.
-    every_s : from one poll to the next [s]; a forecast takes half of that at most.
+    every_s : from one poll to the next [s]; a forecast aims at less than half of that.
 
     Attributes
     ----------
@@ -130,8 +130,9 @@ class Twin:
         samples = np.sort(forecast.starts, axis=0) - state.time
         spent = time.monotonic() - spent
         self._settle(told)
-        self._say(state, samples)
-        waiting = self._waiting(state, samples)
+        requested = _requested(state, self.scheduler)
+        self._say(state, samples, requested)
+        waiting = self._waiting(state, samples, requested)
         plan = self._planned(told) if told.passed >= 0 else None
         self.last = TwinPoll(state, forecast, waiting, plan, time.monotonic() - began)
         # as many futures as there is time for
@@ -146,7 +147,7 @@ class Twin:
         here = {key_of(seen): seen for seen in told.jobs}
         for job, line in [*self.record.pending.items()]:
             seen = here.get(job)
-            if seen is None:
+            if seen is None or seen.is_held:  # one that is released is forecast anew
                 self.record.gone(job)
             elif not seen.waits:
                 self.record.started(job, max(seen.told.began - int(line["time"]), 0))
@@ -156,27 +157,21 @@ class Twin:
             if key not in self.record.ended:
                 self.record.has_ended(key, ended)
 
-    def _say(self, state: MachineState, samples: Floats) -> None:
+    def _say(self, state: MachineState, samples: Floats, requested: Floats) -> None:
         """Keep the first forecast of each job."""
         told = state.look
         assert told is not None
         seen = {job.told.number: job for job in told.jobs}
-        rows = np.flatnonzero(~state.running)
-        numbers = state.jobs.job_number[rows].tolist()
-        new = [
-            (at, seen[number])
-            for at, number in enumerate(numbers)
-            if key_of(seen[number]) not in self.record.pending
-        ]
-        if not new:
-            return
-        requested = _requested(state, self.scheduler, rows[[at for at, _ in new]])
-        for (at, job), point in zip(new, requested.tolist(), strict=True):
+        for at, number in enumerate(state.jobs.job_number[~state.running].tolist()):
+            job = seen[number]
+            if key_of(job) in self.record.pending:
+                continue
             slurm = max(job.planned - state.time, 0) if job.planned >= 0 else -1
             user = job.told.names[0]
+            point = float(requested[at])
             self.record.said(key_of(job), state.time, user, samples[:, at], point, slurm)
 
-    def _waiting(self, state: MachineState, samples: Floats) -> list[WaitingJob]:
+    def _waiting(self, state: MachineState, samples: Floats, requested: Floats) -> list[WaitingJob]:
         told = state.look
         assert told is not None
         seen = {job.told.number: job for job in told.jobs}
@@ -185,7 +180,7 @@ class Twin:
         for at, number in enumerate(numbers):
             job = seen[number]
             user = job.told.names[0]
-            quantiles = self.record.quantiles(user, samples[:, at])
+            quantiles = self.record.quantiles(user, samples[:, at], float(requested[at]))
             low, median, high = (state.time + quantiles[levels]).tolist()
             waited = state.time - job.told.submit
             facts = job.label, user, job.told.processors, job.told.limit, waited
@@ -241,10 +236,13 @@ def _is_placed(number: int, told: SlurmLook) -> bool:
     return parts is not None and bool(parts.cells)
 
 
-def _requested(state: MachineState, scheduler: Scheduler, rows: np.ndarray) -> Floats:
-    """Return the waits of jobs if all run as long as they request, and none come [s]."""
+def _requested(state: MachineState, scheduler: Scheduler) -> Floats:
+    """Return how long waiting jobs wait if all run as long as they request, and none come [s]."""
+    rows = np.flatnonzero(~state.running)
+    if not len(rows):
+        return np.zeros(0)
     nobody = replace(state.jobs.take(slice(0)), initial=None)
-    futures = Futures(state, scheduler, nobody, [_NO_BLOCK])
+    futures = Futures(state, scheduler, nobody, [NOBODY])
     runs = state.jobs.requested_time[np.newaxis]
     starts = futures.starts(runs, np.zeros(1, np.int64), rows, 1)[0]
     found: Floats = np.where(starts < 0, np.inf, starts - float(state.time))

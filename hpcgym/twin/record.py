@@ -15,6 +15,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import is_there, json_of, lines_of
+from hpcgym.forecasting.forecasts import quantiles
 from hpcgym.forecasting.pool import Pool, Recalibration
 from hpcgym.forecasting.scores import LEVELS, Floats, crps, places
 from hpcgym.slurm.queue import QueuedJob
@@ -35,8 +36,8 @@ class Score(NamedTuple):
 
     Attributes
     ----------
-    crps : method -> CRPS of log(1 + wait / 60 s); also of the pool, and of Slurm's own start time,
-        if it told one soon.
+    crps : method -> CRPS of log(1 + wait / 60 s); also of the pool, which was shown, and of Slurm's
+        own start time, if it told one soon.
     inside : whether the 80 % interval of the pool held.
     """
 
@@ -90,15 +91,16 @@ class TwinRecord:
         requested : its wait if all run as long as they request, and none come [s].
         slurm : its wait as Slurm plans it [s]; -1: it does not say.
         """
-        quantiles = self.quantiles(user, samples)
+        each = self._by_method(user, samples, requested)
         self._keep(
             {
                 "said": job,
                 "time": time,
                 "user": user,
                 "samples": [_short(x) for x in samples.tolist()],
-                "futures": [_short(x) for x in quantiles.tolist()],
+                "futures": [_short(x) for x in each["futures"].tolist()],
                 "requested": _short(requested),
+                "pool": [_short(x) for x in self._pooled(each).tolist()],
                 "slurm": slurm,
             }
         )
@@ -112,7 +114,7 @@ class TwinRecord:
         self._keep({"started": job, "wait": wait})
 
     def gone(self, job: str) -> None:
-        """Forget a job that left the queue, and nobody knows how."""
+        """Forget a job that left the queue, and nobody knows how, or that is held."""
         self._keep({"gone": job})
 
     def has_ended(self, key: str, job: QueuedJob) -> None:
@@ -121,12 +123,33 @@ class TwinRecord:
 
     # -- what is known -----------------------------------------------------------------------------
 
-    def quantiles(self, user: str, samples: Floats) -> Floats:
-        """Return recalibrated quantiles of the waits in futures, (n_levels,) [s]."""
+    def quantiles(self, user: str, samples: Floats, requested: float) -> Floats:
+        """Return the pool's quantiles of a wait, which are shown and scored, (n_levels,) [s].
+
+        Parameters
+        ----------
+        user, samples, requested : as of :meth:`said`.
+
+        Returns
+        -------
+        quantiles : inf, never, where methods say so that have half of the weight.
+        """
+        return self._pooled(self._by_method(user, samples, requested))
+
+    def _by_method(self, user: str, samples: Floats, requested: float) -> dict[str, Floats]:
+        """Return the quantiles of each method, those of the futures recalibrated."""
         levels = self.past.levels(self._number(user))
-        with np.errstate(invalid="ignore"):
-            found: Floats = np.quantile(samples, levels, method="median_unbiased")
-        return np.nan_to_num(found, nan=np.inf, posinf=np.inf)
+        return {
+            "futures": quantiles(samples, levels.tolist()),
+            "requested": np.full(len(LEVELS), requested),
+        }
+
+    def _pooled(self, each: Mapping[str, Floats]) -> Floats:
+        never = (
+            np.array([*self.pool.weights.values()]) @ [np.isinf(each[name]) for name in METHODS]
+            >= 1 / 2
+        )
+        return np.where(never, np.inf, self.pool.quantiles(each))
 
     def scores(self) -> dict[str, Any]:
         """Return how good the last forecasts were: how many, mean CRPS, and 80 % coverage."""
@@ -207,7 +230,7 @@ class TwinRecord:
             "futures": _long(line["futures"]),
             "requested": np.full(n, _long([line["requested"]])[0]),
         }
-        all_said = said | {"pool": self.pool.quantiles(said)}
+        all_said = said | {"pool": _long(line["pool"])}
         if line["slurm"] >= 0:
             all_said["squeue"] = np.full(n, float(line["slurm"]))
         was, finite = np.array([wait]), 1e9

@@ -9,10 +9,13 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.live import HttpAnswer
-from hpcgym.explore.twin_page import SHAPE, policies_page, shape_page, twin_page
+from hpcgym.explore.twin_page import NEVER, SHAPE, policies_page, shape_page, twin_page
 from hpcgym.twin.policies import FUTURES, UnderPolicy, under_policies
 from hpcgym.twin.polls import Twin, TwinPoll
 from hpcgym.words import counted
+
+#: So much less is that of a time that does not come: sums and quantiles make huge numbers of it.
+_FOR_EVER_S = 1e12
 
 
 class TwinSession:
@@ -27,7 +30,7 @@ class TwinSession:
     def __init__(self, twin: Twin, every_s: int) -> None:
         self._twin, self._every_s = twin, every_s
         self._one = threading.Lock()  # one what-if at a time
-        self._policies: tuple[TwinPoll, list[UnderPolicy]] | None = None
+        self._policies: tuple[TwinPoll, int, list[UnderPolicy]] | None = None
         #: What went wrong at the last poll, "" if nothing did.
         self.problem = ""
 
@@ -43,10 +46,11 @@ class TwinSession:
         if name == "forecasts.json":
             return HttpAnswer.json(self.facts())
         if name == "policies.json":
-            return HttpAnswer.json([_of_policy(row) for row in self._under_policies()])
+            return HttpAnswer.json([_of_policy(row) for row in self._under_policies()[1]])
         if name == "policies":
-            rows = [_of_policy(row) for row in self._under_policies()]
-            lines = [f"The same {FUTURES} futures under each: run times, jobs to come."]
+            futures, policies = self._under_policies()
+            rows = [_of_policy(row) for row in policies]
+            lines = [f"The same {counted(futures, 'future')} under each: run times, jobs to come."]
             return HttpAnswer.page(policies_page("What if the policy were another", lines, rows))
         if name == "shape":
             shape, rows = self._shapes(given)
@@ -62,7 +66,7 @@ class TwinSession:
                 **{name: getattr(job, name) for name in ("job", "user", "processors")},
                 "requested_s": job.requested,
                 "waited_s": job.waited,
-                **{f"{name}_s": _known(getattr(job, name)) for name in ("p10", "p50", "p90")},
+                **{f"{name}_s": _when(getattr(job, name)) for name in ("p10", "p50", "p90")},
                 "slurm_s": job.slurm if job.slurm >= 0 else None,
             }
             for job in poll.waiting
@@ -98,18 +102,22 @@ class TwinSession:
             forecast = self._poll().forecast
             table = forecast.shapes([int(processors)], [asked, asked // 2, asked // 4])
         rows = [
-            {str(name): _known(x) for name, x in row.items()} for row in table.to_dict("records")
+            {
+                str(name): _less(x) if str(name).startswith("earlier") else _when(x)
+                for name, x in row.items()
+            }
+            for row in table.to_dict("records")
         ]
         return (processors, requested), rows
 
-    def _under_policies(self) -> list[UnderPolicy]:
-        """Return what other policies would do; it is asked once of each poll."""
+    def _under_policies(self) -> tuple[int, list[UnderPolicy]]:
+        """Return in how many futures other policies do what; it is asked once of each poll."""
         poll = self._poll()
         with self._one:
             if self._policies is None or self._policies[0] is not poll:
                 futures = min(FUTURES, poll.forecast.futures)
-                self._policies = poll, under_policies(poll.forecast, futures=futures)
-            return self._policies[1]
+                self._policies = poll, futures, under_policies(poll.forecast, futures=futures)
+            return self._policies[1:]
 
 
 def lines_of_poll(poll: TwinPoll, scores: Mapping[str, Any], problem: str = "") -> list[str]:
@@ -142,11 +150,16 @@ def _of_policy(row: UnderPolicy) -> dict[str, Any]:
     names = ("less_p10", "less_p50", "less_p90")
     return {
         "policy": row.policy,
-        "wait_s": _known(row.wait),
-        **{f"{name}_s": _known(getattr(row, name)) for name in names},
+        "wait_s": _when(row.wait),
+        **{f"{name}_s": _less(getattr(row, name)) for name in names},
     }
 
 
-def _known(value: Any) -> Any:
-    """Return a number as JSON has it; None: never."""
-    return value if not isinstance(value, float) or math.isfinite(value) else None
+def _when(value: Any) -> Any:
+    """Return a time as JSON has it; :data:`NEVER`: it does not come."""
+    return NEVER if isinstance(value, float) and math.isinf(value) else value
+
+
+def _less(value: float) -> float | None:
+    """Return a difference of times as JSON has it; None: one of both does not come."""
+    return value if abs(value) < _FOR_EVER_S else None

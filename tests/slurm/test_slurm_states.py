@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from fake_slurm import NOW, SINFO, SQUEUE, ZERO, calls, fake_slurm
 
 import hpcgym
 from hpcgym._engine import FOREVER
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.forecasting.state import SlurmStates
 from hpcgym.slurm.looks import parts_of
 from hpcgym.slurm.programs import SlurmPrograms
@@ -87,12 +88,45 @@ def test_the_past_is_that_of_a_log_and_of_what_slurm_remembers(tmp_path: Path) -
     assert states.now().past.job_number.tolist() == state.past.job_number.tolist()
 
 
+def test_of_a_long_past_the_last_ends_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of five was submitted first and ended last; Slurm remembers a sixth."""
+    monkeypatch.setattr("hpcgym.slurm.queue.MOST_ENDED", 3)
+    past = Workload.from_columns(
+        {"submit_time": [0, 1, 2, 3, 4], "wait_time": [0] * 5, "run_time": [90, 10, 10, 50, 10],
+         "requested_time": [99] * 5, "requested_processors": [1] * 5, "job_number": range(11, 16)},
+        processors=4, header={"UnixStartTime": [str(ZERO - 5000)]},
+    )  # fmt: skip
+    states = SlurmStates(SlurmPrograms(fake_slurm(tmp_path)), past=past)
+    with pytest.warns(WorkloadWarning, match="^3 jobs of the past are left out, which ended first"):
+        state = states.now()
+    assert state.past.job_number.tolist() == [11, 14, 6]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        assert states.now().past.job_number.tolist() == [11, 14, 6]
+
+
 def test_nodes_that_are_closed_and_empty_are_not_there(tmp_path: Path) -> None:
     sinfo = SINFO.replace("n4|idle|0/8/0/8", "n4|down*|0/0/8/8").replace("n3|mix", "n3|drng")
     state = hpcgym.snapshot(slurm=fake_slurm(tmp_path, sinfo=sinfo))
     assert state.cluster.nodes == 3  # on the third one jobs still run
     assert [part.nodes for part in state.cluster.partitions] == [(0, 1), (2,), (0, 1, 2)]
     assert state.jobs.job_number.tolist() == [1, 2, 3, 5]
+
+
+def test_nodes_close_and_come_back_between_looks(tmp_path: Path) -> None:
+    """The configuration is read once, sinfo at each look."""
+    down = SINFO.replace("n4|idle|0/8/0/8", "n4|down*|0/0/8/8")
+    states = SlurmStates(SlurmPrograms(fake_slurm(tmp_path, sinfo=down)))
+    assert states.now().cluster.nodes == 3
+    fake_slurm(tmp_path)
+    assert states.now().cluster.nodes == states.machine.cluster.nodes == 4
+    fake_slurm(tmp_path, sinfo=SINFO.replace("n4|idle", "n4|drain"))
+    state = states.now()
+    assert [part.nodes for part in state.cluster.partitions] == [(0, 1), (2,), (0, 1, 2)]
+    assert calls(tmp_path).count("scontrol show config") == 1
+    assert np.isfinite(hpcgym.forecast(state, RULES, futures=2).starts).all()
 
 
 def test_a_job_that_the_machine_cannot_hold_costs_itself_alone(tmp_path: Path) -> None:

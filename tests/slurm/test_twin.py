@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -17,16 +18,17 @@ import pytest
 from fake_slurm import NOW, SDIAG, SQUEUE, ZERO, calls, fake_slurm
 
 from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.cli.twin import _poll_on
 from hpcgym.errors import HpcgymError
 from hpcgym.forecasting.scores import crps
 from hpcgym.forecasting.state import SlurmStates
 from hpcgym.slurm.looks import SlurmLook, seen_jobs
 from hpcgym.slurm.programs import SlurmPrograms
 from hpcgym.twin import Twin
-from hpcgym.twin.policies import under_policies
+from hpcgym.twin.policies import _row, under_policies
 from hpcgym.twin.polls import before_pass
 from hpcgym.twin.record import TwinRecord
-from hpcgym.twin.serving import TwinSession
+from hpcgym.twin.serving import TwinSession, _of_policy
 
 RULES = find_scheduler("easy:backfill=slurm:bf_window=10080")
 #: A quarter of an hour later the second job has started, and the third was cancelled.
@@ -79,6 +81,25 @@ def test_a_twin_says_keeps_and_scores(tmp_path: Path) -> None:
     assert again.record.past.saved() == first.record.past.saved()
     again.poll()
     assert again.states.now().past.job_number.tolist() == [6]
+
+
+def test_a_job_that_is_held_is_forecast_anew_once_released(tmp_path: Path) -> None:
+    """Nobody can foretell for how long: what was said before is not scored."""
+    folder = fake_slurm(tmp_path / "slurm")
+    made = twin(folder)
+    made.poll()
+    line, job = SQUEUE.splitlines()[0], f"2 of {ZERO}"
+    held = line.replace("4294901758", "0").replace("Resources", "JobHeldUser")
+    fake_slurm(folder, squeue=SQUEUE.replace(line, held))
+    made.poll()
+    assert [*made.record.pending] == [f"3 of {ZERO}"]
+    later = {"sdiag": SDIAG_LATER, "squeue": SQUEUE}
+    fake_slurm(folder, **later)
+    made.poll()
+    assert made.record.pending[job]["time"] == NOW + LATER
+    fake_slurm(folder, **later | {"squeue": SQUEUE_LATER.replace(str(NOW + 500), str(NOW + LATER))})
+    made.poll()
+    assert made.record.scores()["scored"] == 1
 
 
 @pytest.mark.parametrize("cut", [1, 17, 200, 400])
@@ -148,8 +169,68 @@ def test_a_page_and_facts(tmp_path: Path) -> None:
     page = pages[""].body.decode()  # type: ignore[union-attr]
     assert "no forecast is scored yet" in page
     assert "<td>24</td>" in page
+    # what comes again each half minute has no form, which would be emptied
+    assert (pages[""].again_s, "<form" in page) == (30, False)  # type: ignore[union-attr]
+    assert '<a href="shape">' in page
+    asked = pages["shape"]
+    assert (asked.again_s, b"<form" in asked.body) == (0, True)  # type: ignore[union-attr]
     with pytest.raises(HpcgymError, match="processors must be a whole number"):
         session.got("shape", {"processors": "<script>"})
+
+
+def test_never_is_told_apart_from_what_is_not_told(tmp_path: Path) -> None:
+    made = twin(fake_slurm(tmp_path))
+    poll = made.poll()
+    row = poll.waiting[0]._replace(p90=np.inf, slurm=-1)
+    made.last = dataclasses.replace(poll, waiting=[row])
+    session = TwinSession(made, 30)
+    (facts,) = json.loads(session.got("forecasts.json", {}).body)["waiting"]  # type: ignore[union-attr]
+    assert (facts["p90_s"], facts["slurm_s"]) == ("never", None)
+    page = session.got("", {}).body.decode()  # type: ignore[union-attr]
+    assert "<td>never</td><td>-</td></tr>" in page
+
+
+def test_a_policy_under_which_jobs_never_start() -> None:
+    """So it is no less by any number of seconds than that of now."""
+    assert _of_policy(_row("x", np.full(8, np.inf), np.full(8, 60.0))) == {
+        "policy": "x", "wait_s": "never", "less_p10_s": None, "less_p50_s": None, "less_p90_s": None
+    }  # fmt: skip
+    same = _row("x", np.full(8, np.inf), np.full(8, np.inf))
+    assert same[2:] == (0, 0, 0)
+
+
+def test_the_page_says_how_many_futures_are_compared(tmp_path: Path) -> None:
+    """The first forecast has eight, and other policies have no more."""
+    made = Twin(SlurmStates(SlurmPrograms(fake_slurm(tmp_path))), RULES, futures=64)
+    assert made.poll().forecast.futures == 8
+    page = TwinSession(made, 30).got("policies", {}).body.decode()  # type: ignore[union-attr]
+    assert "The same 8 futures under each" in page
+
+
+def test_no_error_of_a_poll_ends_the_twin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two polls fail in the same way, which is said once; the third goes well."""
+    made = twin(fake_slurm(tmp_path))
+    session = TwinSession(made, 0)
+    problems = []
+
+    def ends() -> None:
+        problems.append(session.problem)
+        if len(problems) == 5:
+            raise KeyboardInterrupt
+        if len(problems) < 3:
+            raise ValueError("an odd\nline")
+        if len(problems) == 3:
+            raise KeyError("n9")
+
+    monkeypatch.setattr(made, "poll", ends)
+    with pytest.raises(KeyboardInterrupt):
+        _poll_on(made, session, 0)
+    odd = "ValueError: an odd line"
+    assert problems == ["", odd, odd, "KeyError: 'n9'", ""]
+    said = capsys.readouterr().err
+    assert (said.count(odd), said.count("KeyError: 'n9'")) == (1, 1)
 
 
 def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
@@ -186,3 +267,38 @@ def test_the_command_serves_polls_and_ends(tmp_path: Path) -> None:
         "scontrol -o -d show job",
     }
     assert log.read_text().count('"said"') == 2
+
+
+def test_what_is_shown_is_what_is_scored(tmp_path: Path) -> None:
+    """Where points were right and futures were not, the pool is near the point; so is the page."""
+    folder, log = fake_slurm(tmp_path / "slurm"), tmp_path / "twin.jsonl"
+    made = twin(folder, log)
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        samples = np.sort(rng.exponential(100_000, 16))
+        made.record.said(str(k), 0, "u", samples, 600.0, -1)
+        made.record.started(str(k), 600)
+    assert made.record.pool.weights["requested"] > 0.9
+    (row, _) = made.poll().waiting
+    said = {line["said"]: line for line in map(json.loads, log.read_text().splitlines())
+            if "said" in line}[f"2 of {ZERO}"]  # fmt: skip
+    shown = np.array([row.p10, row.p50, row.p90]) - NOW
+    assert shown == pytest.approx([said["pool"][k] for k in (2, 10, 18)], abs=0.1)
+    # worked out here: the weighed mean of the logarithms
+    weights = made.record.pool.weights
+    logs = [np.log1p(np.array(said[name]) / 60) for name in ("futures", "requested")]
+    mixed = 60 * np.expm1(weights["futures"] * logs[0] + weights["requested"] * logs[1])
+    assert said["pool"] == pytest.approx(mixed, abs=0.1)
+    made.record.started(f"2 of {ZERO}", 3501)
+    score = made.record.scored[-1]
+    assert score.inside == (said["pool"][2] <= 3501 <= said["pool"][18])
+    pooled = np.array([said["pool"]])
+    assert score.crps["pool"] == pytest.approx(crps(pooled, np.array([3501.0]))[0])
+
+
+def test_never_is_said_where_half_of_the_weight_says_it() -> None:
+    record, finite = TwinRecord(), np.array([60.0, 60.0, np.inf, np.inf])
+    said = record.quantiles("u", finite, 60.0)
+    assert said[0] == pytest.approx(60)
+    assert said[-1] == np.inf
+    assert np.isfinite(record.quantiles("u", np.full(4, 60.0), np.inf)).all()
