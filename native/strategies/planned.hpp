@@ -359,7 +359,9 @@ class Planned {
     bool may = false;
     each_fitting_block(s, [&](const Block& block, i64 longest) {
       for (const Entry& e : block) {
-        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job) || s.bars(e.job)) continue;
+        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job)) continue;
+        // otherwise a plan that ends here might have drawn for a random allocation
+        if (s.rules().every > 0 && s.bars(e.job)) continue;
         may = e.span <= plan_.free_until(e.width) - s.time;
         if (may) break;
       }
