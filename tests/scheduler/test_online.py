@@ -264,6 +264,17 @@ def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, job
 # --- The protocol -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("estimate", ["user-ratio", "typical-ratio"])
+def test_an_end_renews_the_job_that_came_last(estimate: str) -> None:
+    """By hand: 1 % of the request is run, so the last job, of the same user, is the shorter one."""
+    jobs = few_jobs(
+        4, [0, 1, 2], [100, 500, 100], [4, 4, 4], requested_time=[10_000, 1000, 2000],
+        user_id=[0, 1, 0],
+    )  # fmt: skip
+    result = simulate(jobs, "easy", policy="spf", policy_estimate=estimate)
+    assert result.start.tolist() == [0, 200, 100]
+
+
 def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
     for estimate in (
         "e-loss",
