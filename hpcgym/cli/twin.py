@@ -111,7 +111,7 @@ def twin(
 def _poll_on(twin: Twin, session: TwinSession, every_s: int) -> None:
     """Poll for ever, at even times; tell of problems once, and of scores now and then.
 
-    No problem ends it: a line of Slurm that nobody has thought of goes away with its job.
+    No problem ends it: a job of which Slurm tells something odd will be gone some day.
     """
     from hpcgym.twin.serving import lines_of_poll
 

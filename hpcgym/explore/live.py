@@ -76,7 +76,7 @@ class Served(Protocol):
         """Names of questions -> what answers them."""
 
     def got(self, name: str, given: Mapping[str, str]) -> HttpAnswer | None:
-        """Return the page of a name, "" of the first; None: there is none."""
+        """Return the page of a name, or None; the first page has the name ""."""
 
 
 class Session:

@@ -113,18 +113,22 @@ def test_plans_on_nodes_of_partitions_and_features(data: st.DataObject) -> None:
     check_plans(workload, cluster=cluster, **data.draw(slurm(workload)))
 
 
+def drawn_on(place: str, data: st.DataObject) -> tuple[Workload, Cluster]:
+    """Draw jobs, and a pool or nodes for them."""
+    if place == "pool":
+        log = data.draw(workloads(25))
+        return log, Cluster(log.processors)
+    cluster = data.draw(machines())
+    return data.draw(workloads_for(cluster)), cluster
+
+
 @DRAWN[0]
 @pytest.mark.parametrize("place", ["pool", "nodes"])
 @settings(max_examples=10)
 @given(data=st.data())
 def test_plans_under_quotas_and_in_windows(place: str, data: st.DataObject) -> None:
     """Of a barred job nothing is planned, of others around the windows."""
-    if place == "pool":
-        log = data.draw(workloads(25))
-        cluster = Cluster(log.processors)
-    else:
-        cluster = data.draw(machines())
-        log = data.draw(workloads_for(cluster))
+    log, cluster = drawn_on(place, data)
     log = with_numbers(log, [1, 1, 2])
     (begin, end), *_ = data.draw(times(log))
     rules = {"quota": data.draw(quotas(log))[0], "maintenance": f"{begin}/{end}"}
@@ -154,12 +158,7 @@ def test_a_plan_by_hand() -> None:
 @settings(max_examples=8)
 @given(data=st.data())
 def test_a_state_tells_the_plan_of_a_pass_at_its_time(place: str, data: st.DataObject) -> None:
-    if place == "pool":
-        log = data.draw(workloads(25))
-        cluster = Cluster(log.processors)
-    else:
-        cluster = data.draw(machines())
-        log = data.draw(workloads_for(cluster))
+    log, cluster = drawn_on(place, data)
     rules = {"backfill": with_few_looks(data.draw(PLANS), log), "cluster": cluster}
     result = hpcgym.simulate(log, **rules)
     for time, plan in [*slow_plans(log, **rules).items()][:30]:

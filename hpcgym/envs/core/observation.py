@@ -56,7 +56,7 @@ class Layout:
     window, width : shape of the field "jobs".
     flat : whether observations are the rows themselves, or dicts of fields.
     power : how many numbers say what is known of power, behind those of the queue; 0: none do.
-    shapes : how many shapes a job may have that is about to be submitted; 0: nobody is asked.
+    shapes : how many shapes the next job may be submitted in; 0: its shape is not asked for.
 
     Attributes
     ----------

@@ -125,7 +125,7 @@ def read_shapes(
 
     Raises
     ------
-    HpcgymError : factors that are none, too many of them, no such model, or a log without users.
+    HpcgymError : wrong or too many factors, no such model, or a log without users.
     """
     factors = []
     for name, given in (("widths", widths), ("requests", requests)):
