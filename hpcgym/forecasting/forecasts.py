@@ -199,11 +199,11 @@ class Forecast:
             return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
         most = self._correlations.argmax(axis=0)
         correlation = self._correlations.max(axis=0)
-        told = correlation >= least_told(self.futures, len(running))
+        above_chance = correlation >= least_told(self.futures, len(running))
         return pd.DataFrame(
             {
                 "job": waiting,
-                "on": np.where(told, running[most], MISSING),
+                "on": np.where(above_chance, running[most], MISSING),
                 "correlation": correlation,
                 "share": self._usual_shares[most],
             }
@@ -666,8 +666,8 @@ def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
     if not ((at >= 0) & (at <= 1)).all():
         raise HpcgymError(f"levels are from 0 to 1, not {list(levels)}")
     with np.errstate(invalid="ignore"):  # between two that never start
-        found = np.quantile(starts, at, axis=0, method="median_unbiased")
-    return np.nan_to_num(found, nan=_NEVER, posinf=_NEVER)
+        seconds = np.quantile(starts, at, axis=0, method="median_unbiased")
+    return np.nan_to_num(seconds, nan=_NEVER, posinf=_NEVER)
 
 
 def level_name(level: float) -> str:
