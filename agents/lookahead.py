@@ -136,7 +136,7 @@ class Lookahead:
 
         Raises
         ------
-        HpcgymError : conservative backfilling, preemption, unknown rules, or jobs that ask for more
+        HpcgymError : preemption, unknown rules, or jobs that ask for more
             of a machine's nodes than single cores.
         WorkloadError : a job that cannot be simulated.
         """

@@ -6,10 +6,12 @@ weights, each divided by the sum of its sizes.
 Rules
 -----
  1. At each pass at which a queued job fits, one of the vectors is chosen, and followed up to the
-    next such pass. Under slurm it is chosen at each pass that an event brings, if jobs are queued.
+    next such pass. Under slurm it is chosen at each pass that an event brings, if jobs are queued,
+    under conservative at each pass with queued jobs: reservations move in the order of the queue.
  2. Under each vector the queue is drained: nothing else comes, all jobs have the run times of rule
-    4, and all other rules hold; conservative makes all reservations anew at first. It costs the sum of importance times wait. The first of the least
-    costs is chosen. Importance is rounded to 2^-40 of the greatest, so that costs are whole.
+    4, and all other rules hold; conservative makes all reservations anew at first. It costs the sum
+    of importance times wait. The first of the least costs is chosen. Importance is rounded to 2^-40
+    of the greatest, so that costs are whole.
  3. The importance of a job is what a second's wait of it adds to the bounded slowdowns: the mean of
     1 / max(run time, tau), over what is believed of its run time.
  4. clairvoyant: the run time. requested: the requested time. user-ratio: that times the mean ratio
@@ -75,6 +77,8 @@ class LookaheadSimulation(PoolSimulation):
         asks = any(self.fits(job, now) for job in self.queue)
         if self.slurm is not None:
             asks = bool(self.queue) and not self.by_clock
+        if self.backfill == "conservative":
+            asks = bool(self.queue)
         if asks:
             self.policy = weighted(self.best())
         super().schedule(now)

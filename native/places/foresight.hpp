@@ -3,7 +3,8 @@
 // In the drained simulations no more jobs come, and run times are estimated only from those of
 // ended jobs, except by the clairvoyant. The vector with the least sum of estimated bounded
 // slowdowns is followed. First each is simulated for the present pass only: if all start the same
-// jobs, there is no choice to make, unless the order holds for looks until the next event.
+// jobs, there is no choice to make, unless the order holds for looks until the next event, or moves
+// reservations that are kept.
 #pragma once
 #include <array>
 #include <memory>
@@ -68,7 +69,7 @@ class Foresight : public Alone {
     std::vector<i64> rows;  // of the queued jobs in the drained simulations
     for (const i64 j : queued) rows.push_back(s.queue.place_in(live.rows, j));
     std::vector<bool> first, started(queued.size());
-    bool differ = s.rules().every > 0;
+    bool differ = s.rules().every > 0 || s.rules().keeps_reservations();
     for (i64 v = 0; v < n_vectors && !differ; ++v) {
       const std::vector<i64> starts = drain(present, live, v, rows, 1, interrupts);
       for (std::size_t k = 0; k < rows.size(); ++k) started[k] = starts[k] >= 0;

@@ -46,6 +46,7 @@ def act_to_the_end(env: Any, agent: Any) -> list[Any]:
         {"backfill": "none", "estimate": "clairvoyant"},
         {"passes": "per-event", "correction": "incremental", "estimate": "ave2"},
         {"backfill": "until-shadow", "hold": 0.1},
+        {"backfill": "conservative", "estimate": "ave2", "correction": "incremental"},
         {"backfill": "depth:3", "estimate": "e-loss", "correction": "predicted-again"},
         {"backfill": "slurm:bf_interval=600", "backfill_order": "fairshare"},
         {"backfill_order": "log(1 + wait) - requested", "correction": "kill", "estimate": "ave2"},
