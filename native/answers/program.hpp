@@ -233,6 +233,10 @@ class Program {
     of_pass_.push_back(std::move(own));
     return {of_pass_part, static_cast<double>(of_pass_.size() - 1)};
   }
+  // The place that an operation names in a table; any number may stand beside the wait, which names none.
+  static std::size_t place(i64 code, double number_) {
+    return code == wait ? 0 : static_cast<std::size_t>(number_);
+  }
   // The value of the steps of a part. `leaf(code, which)`: what they push besides numbers.
   template <class F>
   double value(const Steps& steps, F leaf) {
@@ -240,7 +244,7 @@ class Program {
     double* top = numbers_.data();  // the first is below the stack
     for (const auto& [code, number_] : steps) {
       if (code == number) *++top = number_;
-      else if (n_taken(code) == 0) *++top = leaf(code, static_cast<std::size_t>(number_));
+      else if (n_taken(code) == 0) *++top = leaf(code, place(code, number_));
       else if (code < add) with_one(code, [&](auto f) { *top = f(*top); });
       else if (code < choice) with_two(code, [&](auto f) { --top, *top = f(top[0], top[1]); });
       else top -= 2, *top = *top != 0 ? top[1] : top[2];
@@ -285,7 +289,7 @@ class Program {
     return level.own;
   }
   Level leaf(i64 code, double number_, const Look& look, double* own) const {
-    const auto which = static_cast<std::size_t>(number_);
+    const std::size_t which = place(code, number_);
     switch (code) {
       case of_pass_part: return {own, nullptr, shared_[which]};
       case of_job: {
