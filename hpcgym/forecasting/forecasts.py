@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.clocks import first_passes
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
@@ -347,7 +348,7 @@ class Forecast:
             asked[row], own[:, row] = time, np.minimum(runs, time)
             state = replace(self.state, jobs=jobs.with_columns(requested_time=asked))
             made = Futures(state, self.scheduler, self._come, self._blocks)
-            starts.append(_floats(made.starts(own, self._block_of, np.array([row]), self.threads)))
+            starts.append(self._starts(made, own, np.array([row])))
         asked_for = [(int(jobs.requested_processors[row]), time) for time in times]
         return self._compared(asked_for, np.column_stack(starts), runs, levels)
 
@@ -411,7 +412,16 @@ class Forecast:
 
     def starts_of(self, rows: Ints) -> Floats:
         """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
-        return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
+        return self._starts(self._made, self._own_runs, rows)
+
+    def _starts(self, made: Futures, runs: Ints, rows: Ints) -> Floats:
+        found = made.starts(runs, self._block_of, rows, self.threads, self._passes)
+        return _floats(found)
+
+    @cached_property
+    def _passes(self) -> Ints | None:
+        rng = np.random.default_rng([self.seed, _OF_CLOCKS])
+        return first_passes(self.state, self.scheduler, self.futures, rng)
 
     @cached_property
     def _made(self) -> Futures:
@@ -568,6 +578,7 @@ class Forecast:
         run as long as requested, and one for the medians of their distributions.
         """
         blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        passes = self._passes
         if points:
             state = self.state
             both = stacked([replace(state.jobs, initial=None), jobs])
@@ -576,10 +587,12 @@ class Forecast:
             runs = np.concatenate([runs, [both.requested_time, median]])
             block = np.concatenate([block, np.full(2, len(blocks))])
             blocks = [*blocks, NOBODY]
+            if passes is not None:
+                passes = np.append(passes, np.repeat(int(np.median(passes)), 2))
         come = replace(self._come, header=jobs.header)
         made = Futures(self.state, self.scheduler, come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads, passes))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
@@ -587,7 +600,7 @@ class Forecast:
 
 
 #: Streams of draws, beside the seed.
-_OF_RUNS, _OF_ARRIVALS = range(2)
+_OF_RUNS, _OF_ARRIVALS, _OF_CLOCKS = range(3)
 
 
 def forecast(
