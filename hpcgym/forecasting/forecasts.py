@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 #: Blocks of jobs to come that the futures of a forecast share.
 BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
-_NEVER = np.inf
+#: A time that does not come; as a number that is far from all times [s].
+_NEVER, _FAR = np.inf, 1e18
 _Amounts = Mapping[str, int] | None
 
 
@@ -293,11 +294,12 @@ class Forecast:
 
         Returns
         -------
-        table : a row for each shape. Columns: processors, requested [s], and the levels, such as
-            p50, of how long it waits [s]; earlier: how much earlier than the first shape it starts,
-            in the mean [s]; earlier_share, in how many futures; earlier_p50 and so on, the levels
-            of that difference over the same futures [s]; ends, in how many futures the run time
-            that is drawn of the first shape is within what this one requests.
+        table : a row for each shape; one that is given twice has one. Columns: processors,
+            requested [s], and the levels, such as p50, of how long it waits [s]; earlier: how much
+            earlier than the first shape it starts, in the mean [s]; earlier_share, in how many
+            futures; earlier_p50 and so on, the levels of that difference over the same futures [s];
+            ends, in how many futures the run time that is drawn of the first shape is within what
+            this one requests.
 
         Raises
         ------
@@ -314,10 +316,11 @@ class Forecast:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
-        jobs = [self._new_job(width, time, user, partition, per_unit) for width, time in pairs]
-        starts = np.column_stack([self.new_starts(job) for job in jobs])
-        asked = [(int(job.requested_processors[0]), int(job.requested_time[0])) for job in jobs]
-        return self._compared(asked, starts, self._runs(jobs[0])[:, -1], levels)
+        made = [self._new_job(width, time, user, partition, per_unit) for width, time in pairs]
+        # each shape once, whatever it was called
+        jobs = {(int(job.requested_processors[0]), int(job.requested_time[0])): job for job in made}
+        starts = np.column_stack([self.new_starts(job) for job in jobs.values()])
+        return self._compared([*jobs], starts, self._runs(made[0])[:, -1], levels)
 
     def shorter(
         self, job: int, requested: Sequence[float | str], *, levels: Sequence[float] = LEVELS
@@ -341,7 +344,8 @@ class Forecast:
         """
         row, jobs = int(self.targets[self._place_of(job)]), self.state.jobs
         runs, now = self._own_runs[:, row], int(jobs.requested_time[row])
-        times = [now, *(whole_seconds("requested", time, 1) for time in requested)]
+        others = (whole_seconds("requested", time, 1) for time in requested)
+        times = [*dict.fromkeys([now, *others])]
         starts = []
         for time in times:
             asked, own = jobs.requested_time.copy(), self._own_runs.copy()
@@ -678,9 +682,12 @@ def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
     at = np.asarray(levels, np.float64)
     if not ((at >= 0) & (at <= 1)).all():
         raise HpcgymError(f"levels are from 0 to 1, not {list(levels)}")
-    with np.errstate(invalid="ignore"):  # between two that never start
-        found = np.quantile(starts, at, axis=0, method="median_unbiased")
-    return np.nan_to_num(found, nan=_NEVER, posinf=_NEVER)
+    # between a time and never there is never, in whatever direction
+    finite = np.isfinite(starts)
+    found = np.quantile(np.clip(starts, -_FAR, _FAR), at, axis=0, method="median_unbiased")
+    latest = np.max(starts, axis=0, where=finite, initial=0.0)
+    earliest = np.min(starts, axis=0, where=finite, initial=0.0)
+    return np.select([found > latest, found < earliest], [_NEVER, -_NEVER], found)
 
 
 def level_name(level: float) -> str:
