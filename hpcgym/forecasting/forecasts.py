@@ -201,11 +201,11 @@ class Forecast:
             return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
         most = self._correlations.argmax(axis=0)
         correlation = self._correlations.max(axis=0)
-        told = correlation >= least_told(self.futures, len(running))
+        above_chance = correlation >= least_told(self.futures, len(running))
         return pd.DataFrame(
             {
                 "job": waiting,
-                "on": np.where(told, running[most], MISSING),
+                "on": np.where(above_chance, running[most], MISSING),
                 "correlation": correlation,
                 "share": self._usual_shares[most],
             }
@@ -684,10 +684,10 @@ def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
         raise HpcgymError(f"levels are from 0 to 1, not {list(levels)}")
     # between a time and never there is never, in whatever direction
     finite = np.isfinite(starts)
-    found = np.quantile(np.clip(starts, -_FAR, _FAR), at, axis=0, method="median_unbiased")
+    seconds = np.quantile(np.clip(starts, -_FAR, _FAR), at, axis=0, method="median_unbiased")
     latest = np.max(starts, axis=0, where=finite, initial=0.0)
     earliest = np.min(starts, axis=0, where=finite, initial=0.0)
-    return np.select([found > latest, found < earliest], [_NEVER, -_NEVER], found)
+    return np.select([seconds > latest, seconds < earliest], [_NEVER, -_NEVER], seconds)
 
 
 def level_name(level: float) -> str:

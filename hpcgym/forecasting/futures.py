@@ -142,7 +142,7 @@ class Futures:
         spend(int(number.sum()))
         most = threads_here()
         try:
-            found: Ints = futures(
+            starts: Ints = futures(
                 self._model,
                 run_times,
                 self._first[block],
@@ -153,7 +153,7 @@ class Futures:
             )
         except ValueError as error:
             raise WorkloadError(f"{self._name}: {error}") from None
-        return found
+        return starts
 
 
 def _told(
@@ -166,24 +166,29 @@ def _told(
     place = place_of(whole, scheduler, cluster)
     asks, counts = scheduler.asks_for_predictions, any(scheduler.usage_orders)
     logs = counts or place.name != "pool" or scheduler.restricts
-    told = prepare(
+    engine_input = prepare(
         whole, scheduler, place, predicts=asks, counts=counts, logs_ends=logs, several=True
     )
     learning = None
     if asks:
         before = warm_start.learned_before(part, scheduler, cluster)
-        learning = warm_start.Learning(whole, scheduler, told, before)
+        learning = warm_start.Learning(whole, scheduler, engine_input, before)
     shares = accounts_of(whole, scheduler, cluster, place.units.ticks) if counts else None
     expressions = expressions_of(whole, scheduler)
-    model = Simulation(told, place, learning, shares, expressions).model(several=True)
+    model = Simulation(engine_input, place, learning, shares, expressions).model(several=True)
     rows = slice(len(part))
-    predicted = None if told.predicted is None else told.predicted[rows]
-    own = replace(told, jobs=told.jobs[rows], users=told.users[rows], predicted=predicted)
+    predicted = None if engine_input.predicted is None else engine_input.predicted[rows]
+    own = replace(
+        engine_input,
+        jobs=engine_input.jobs[rows],
+        users=engine_input.users[rows],
+        predicted=predicted,
+    )
     begins = warm_start.beginning_of(part, scheduler, cluster, own)
     assert begins is not None
     warm_start.check_running(begins)
-    if told.kept:  # of the users of all blocks
-        begins = begins._replace(history=warm_start.history_of(whole, told))
+    if engine_input.kept:  # of the users of all blocks
+        begins = begins._replace(history=warm_start.history_of(whole, engine_input))
     arguments = begins.arguments("nodes" in place.told)
     if "first" in arguments:
         arguments["cell_first"] = arguments.pop("first")

@@ -197,7 +197,7 @@ class Methods:
         x = self._seen(rows)
         self._settle(int(self._log.submit_time[rows[0]]))
         learned = self._learned(moments, x) if self._learns else {}
-        found = []
+        forecasts = []
         for k, moment in enumerate(moments):
             self._settle(int(self._log.submit_time[moment.row]))
             said = self._simulated(moment) | {name: each[k] for name, each in learned.items()}
@@ -206,8 +206,8 @@ class Methods:
             said["pool"] = self.pool.quantiles(said)
             began = int(self._began[moment.row])
             heapq.heappush(self._pending, (began, moment.row, _Said(moment, x[k], said)))
-            found.append(said)
-        return found
+            forecasts.append(said)
+        return forecasts
 
     def _simulated(self, moment: AtSubmission) -> dict[str, Floats]:
         """Return what is said by simulation, and by recent waits."""
@@ -220,7 +220,7 @@ class Methods:
 
     def _learned(self, moments: Sequence[AtSubmission], x: Floats) -> dict[str, Floats]:
         """Return what boosting says of each job after it has learned anew, (n, n_levels) [s]."""
-        time, found = self._log.submit_time[moments[0].row], {}
+        time, by_method = self._log.submit_time[moments[0].row], {}
         known = np.flatnonzero(self._began[self._taught] < time)[-TAUGHT:]
         past = [said.moment for said in self._started]
         for name, (_, point_of, sees) in _LEARNERS.items():
@@ -229,7 +229,7 @@ class Methods:
             if point_of is None:
                 model = Boosting()
                 model.learn(self._taught_x[known], self._wait(self._taught[known]))
-                found[name] = model.quantiles(x)
+                by_method[name] = model.quantiles(x)
                 continue
             model = Boosting(_FEW)
             seen = np.array([said.x for said in self._started])
@@ -239,8 +239,8 @@ class Methods:
                 for own, of in ((seen, past), (x, moments))
             )
             model.learn(before, self._wait(np.array([m.row for m in past])), point=then)
-            found[name] = model.quantiles(behind, point=now)
-        return found
+            by_method[name] = model.quantiles(behind, point=now)
+        return by_method
 
     def _settle(self, time: int) -> None:
         """Learn from the forecasts whose jobs had started before a time [s]."""

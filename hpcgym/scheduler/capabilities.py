@@ -130,9 +130,6 @@ NOT_BUILT = {
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",
     "per-event | shutdown": "processors would be awaited in the middle of a time",
     # what is asked of Python, or learned
-    "last runs | shared nodes": (
-        "how long a job runs depends on the jobs beside it, and is not remembered"
-    ),
     "predictor | environments, batches, look-ahead": (
         "no Python runs inside; 'ave2' or 'e-loss' are compiled"
     ),

@@ -165,17 +165,17 @@ class TwinRecord:
             name: float(np.mean([s.crps[name] for s in self.scored if name in s.crps]))
             for name in methods
         }
-        told = [score for score in self.scored if "squeue" in score.crps]
+        by_both = [score for score in self.scored if "squeue" in score.crps]
         beside = {
-            name: float(np.mean([score.crps[name] for score in told]))
+            name: float(np.mean([score.crps[name] for score in by_both]))
             for name in ("pool", "squeue")
-            if told
+            if by_both
         }
         coverage = float(np.mean([score.inside for score in self.scored])) if n else None
         weights = self.pool.weights
         return {
             "scored": n, "pending": len(self.pending), "crps": means, "coverage_80": coverage,
-            "where_slurm_told": len(told), "crps_where_slurm_told": beside, "weights": weights,
+            "where_slurm_told": len(by_both), "crps_where_slurm_told": beside, "weights": weights,
         }  # fmt: skip
 
     # -- what a line means -------------------------------------------------------------------------

@@ -309,10 +309,10 @@ def test_nothing_that_decides_a_schedule_takes_others() -> None:
         for each in re.findall(rf"std::(?:{FUNCTIONS})\(.*", path.read_text())
     ]
     assert native == ["native/base/elementary.hpp: std::pow(x, y);"]
-    found = {
+    values = {
         name
         for name, path in sources().items()
         if name.split(".")[1:2] and name.split(".")[1] in ROOMS
         if re.search(rf"\b(?:np|math)\.(?:{FUNCTIONS})\b", path.read_text())
     }
-    assert found == OTHERS
+    assert values == OTHERS

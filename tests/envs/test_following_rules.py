@@ -131,8 +131,8 @@ def check_choices(
     env = all_of(name, jobs, window=window, **given_rules, **more)
     steps = play(env, lambda k, seen, info: act(k, seen, info) if rows_of(info) else 0)
     site = ("quota", "dependencies")
-    told = {rule: value for rule, value in given_rules.items() if rule not in site}
-    made = slow.of(jobs, *deciding, **for_slow(told) | theirs)
+    own_rules = {rule: value for rule, value in given_rules.items() if rule not in site}
+    made = slow.of(jobs, *deciding, **for_slow(own_rules) | theirs)
     asked = sum(bool(rows_of(step.info)) for step in steps)
     assert asked == len(made.seen)
     result, came = env.result(), sorted(made.jobs, key=lambda job: (job.submit, job.number))

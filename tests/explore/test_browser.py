@@ -457,9 +457,9 @@ def test_the_slider_shows_what_was_expected(visit: Any, live: Server, kth: Any) 
     tab.wait_for_selector("#fans")
     now = state(tab, "now")
     assert abs(now - NOW) < 600
-    told = fans_of(simulate(kth, "easy"), now + int(kth.submit_time[0]))
-    assert len(state(tab, "fans.rows")) == len(told["jobs"]) > 20
-    for number, levels, on, share in told["jobs"]:
+    expected = fans_of(simulate(kth, "easy"), now + int(kth.submit_time[0]))
+    assert len(state(tab, "fans.rows")) == len(expected["jobs"]) > 20
+    for number, levels, on, share in expected["jobs"]:
         row = fan_of(tab, number)
         assert (row["levels"], row["on"], row["share"]) == (levels, on, share)
     assert re.match(r"\d+ of \d+ waiting jobs: 50, 80, 95 %", tab.inner_text("#label-fans"))

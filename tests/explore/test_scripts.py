@@ -549,16 +549,16 @@ def test_fans_lie_where_their_times_are(node):
       const room = roomOfFans(fans, -1, 26 + 3 * 8, 1);
       const shapes = fanShapes(room, start, (time) => (time - 100) * 2, 200, 1);
       return { order: fans.rows.map(({ j }) => j), each: room.each, ...shapes };"""
-    found = node(["fans"], body, FANS)
-    assert (found["order"], found["each"]) == ([2, 0, 1], 8)
+    shown = node(["fans"], body, FANS)
+    assert (shown["order"], shown["each"]) == ([2, 0, 1], 8)
     beyond = 209
-    assert found["boxes"] == [
+    assert shown["boxes"] == [
         *([0, 22, 80, 7, 0.2], [0, 22, 60, 7, 0.4], [10, 22, 30, 7, 0.75]),
         *([20, 30, beyond - 20, 7, 0.2], [40, 30, 80, 7, 0.4], [60, 30, 40, 7, 0.75]),
         *([beyond, 38, 1, 7, opacity] for opacity in (0.2, 0.4, 0.75)),
     ]
-    assert found["medians"] == [[20, 22, 7], [80, 30, 7], [beyond, 38, 7]]
-    assert found["dots"] == [[0, 25.5, 3.5], [90, 33.5, 3.5], [180, 41.5, 3.5]]
+    assert shown["medians"] == [[20, 22, 7], [80, 30, 7], [beyond, 38, 7]]
+    assert shown["dots"] == [[0, 25.5, 3.5], [90, 33.5, 3.5], [180, 41.5, 3.5]]
 
 
 def test_where_there_is_little_room_the_first_and_the_picked_have_fans(node):

@@ -104,10 +104,10 @@ def test_the_crps_of_a_point_is_its_error() -> None:
 def test_scores_by_hand() -> None:
     hours = np.arange(1.0, 1 + len(LEVELS)) * 3600
     quantiles = np.stack([hours, hours])
-    found = scores(quantiles, np.array([hours[10] + 60, hours[-1] + 3600]))
-    assert found["coverage_50"] == found["coverage_80"] == found["coverage_95"] == 0.5
-    assert (found["within_15_min"], found["within_factor_2"]) == (0.5, 1.0)
-    assert found["median_error_h"] == pytest.approx((60 / 3600 + 11) / 2)
+    by_name = scores(quantiles, np.array([hours[10] + 60, hours[-1] + 3600]))
+    assert by_name["coverage_50"] == by_name["coverage_80"] == by_name["coverage_95"] == 0.5
+    assert (by_name["within_15_min"], by_name["within_factor_2"]) == (0.5, 1.0)
+    assert by_name["median_error_h"] == pytest.approx((60 / 3600 + 11) / 2)
 
 
 def test_places_are_random_among_equals() -> None:

@@ -384,12 +384,12 @@ def test_correlations_are_those_of_ranks(seed: int) -> None:
     def ranks(values: Any) -> Any:
         return [(values < x).sum() + ((values == x).sum() - 1) / 2 for x in values]
 
-    found = correlations(runs, starts)
+    result = correlations(runs, starts)
     for i in range(3):
         for k in range(2):
             both = [ranks(runs[:, i]), ranks(starts[:, k])]
             wanted = 0 if min(map(np.std, both)) == 0 else np.corrcoef(both)[0, 1]
-            assert found[i, k] == pytest.approx(wanted, abs=1e-12)
+            assert result[i, k] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_chance_alone_is_not_told() -> None:

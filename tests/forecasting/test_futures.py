@@ -102,8 +102,8 @@ def check_that_it_is_a_future(result: Result) -> None:
     """What happened is what a future says that has the true run times and arrivals."""
     n = 0
     for state in snapshots(result, moments(result)):
-        found, was = true_starts(state, result, result.scheduler)
-        assert found == was
+        starts, was = true_starts(state, result, result.scheduler)
+        assert starts == was
         n += len(was)
     assert n > 10
 
@@ -161,8 +161,8 @@ def test_futures_of_a_log_are_what_its_extract_is_simulated_as(rules: dict[str, 
         )
         rows = [came.index(number) for number in state.jobs.job_number[waiting].tolist()]
         was = [int(result.start[row]) for row in rows]
-        for row, found, start in zip(rows, starts, was, strict=True):
-            assert found < start if row in stopped_once else found == start
+        for row, now, start in zip(rows, starts, was, strict=True):
+            assert now < start if row in stopped_once else now == start
         n += len(rows)
     assert n > 15
 
@@ -186,8 +186,8 @@ def test_each_future_has_its_own_run_times_and_arrivals() -> None:
     starts = made.starts(run, chosen, waiting, threads=1)
     for k in range(9):
         alone = one_future(state, run[k], blocks[chosen[k]])
-        found = hpcgym.simulate(alone, result.scheduler, processors=64)
-        assert found.start[: len(known)][waiting].tolist() == starts[k].tolist()
+        expected = hpcgym.simulate(alone, result.scheduler, processors=64)
+        assert expected.start[: len(known)][waiting].tolist() == starts[k].tolist()
     for threads in (2, 3):
         assert made.starts(run, chosen, waiting, threads=threads).tolist() == starts.tolist()
 

@@ -228,8 +228,8 @@ def test_before_a_pass_what_it_started_waits() -> None:
     assert not misread
     before = before_pass(SlurmLook(70, jobs, 50, {}, []))
     assert before is not None
-    told = {seen.told.number: seen.told.began for seen in before.jobs}
-    assert told == {1: 5, 2: -1, 4: -1, 6: 5}
+    began = {seen.told.number: seen.told.began for seen in before.jobs}
+    assert began == {1: 5, 2: -1, 4: -1, 6: 5}
     assert all(seen.told.ended == -1 for seen in before.jobs)
 
 

@@ -86,12 +86,12 @@ class JobColumns:
         self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
     ) -> dict[str, NDArray[Any]]:
         """Return operations on features and columns as the engine takes them."""
-        told = np.array([*self._always, *columns]) if columns else self._always
+        values = np.array([*self._always, *columns]) if columns else self._always
         return {
             "codes": codes,
             "numbers": numbers,
-            "columns": told,
-            "n_columns": np.array([len(told)]),
+            "columns": values,
+            "n_columns": np.array([len(values)]),
             "times": self.times,
             "clock": np.array([clock_of(self._workload)]),
         }
