@@ -3,6 +3,7 @@
 To read an algorithm from top to bottom, take ``job_ppo``, which learns on the vector environments
 themselves, or ``rule_es``, which finds a formula for a scheduler: both by ``train(make, seed,
 steps)``, as the suite calls it. What agents share:
+``replays``, the searches on replays of whole logs (``rule_es``), by ``evolution``;
 ``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
 ``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
 ``search``. ``maskable_ppo`` trains a network by Stable-Baselines3, in the same way;
