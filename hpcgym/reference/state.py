@@ -114,6 +114,7 @@ STATE: dict[str, Callable[[State, Job, Any], float]] = {
     "queued": lambda state, job, _: len(state.waiting),
     "hour": hour,
     "weekday": lambda state, job, workload: moment(state, workload).tm_wday,
+    "machine_size": lambda state, job, _: state.machine,
     "fits": lambda state, job, _: state.fits[job.number],
     "leaves": leaves,
     "user_running": lambda state, job, _: state.running.count(job.user),

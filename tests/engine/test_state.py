@@ -48,6 +48,7 @@ VALUES = {
     "queued": (2, 1, 4),
     "hour": (1.7805555555555554, 0.0),  # 1:46:50
     "weekday": (6, 0, 5),
+    "machine_size": (4, 3, 1),
     "fits": (1, 0),
     "leaves": (0.25, 0.75, 0.0),
     "user_running": (1, 0, 2),
