@@ -5,9 +5,10 @@ generators that no other has met: one replay is chaotic, and says little. A sche
 it gains on EASY there, see :mod:`hpcgym.schedule.gains`, less what it exceeds of the gate. What a
 search returns is a mean of generations, not the best sample, which is largely chance.
 
-The last quarter of what an agent may learn from is set apart: by it the mean is chosen, and the
-search ends when that gets no better. Last, what was found is held against the gate on all of it,
-and moved back to where the search began until it keeps that.
+The last quarter of what an agent may learn from is set apart: by it a mean is chosen, if it is
+better there than what the search began with, and the search ends when that gets no better. Last,
+what was found is held against the gate on all of it, and moved back to where the search began until
+it keeps that.
 
 A searcher is a class with a ``vector``, what scheduler a vector is, and how it is searched:
 :class:`hpcgym.agents.rule_es.RuleEs` and :class:`hpcgym.agents.net_es.NetEs` are two.
@@ -29,10 +30,11 @@ from hpcgym.agents.practice import HELD, Logger, Make, Rows, Spending
 from hpcgym.agents.settings import SearchSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
-from hpcgym.schedule.gains import Felt, felt, gain, used
+from hpcgym.schedule.gains import FEWEST_JOBS, Felt, felt, gain, used
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.units import WEEK_S
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.stretching import stretched
 
@@ -43,7 +45,7 @@ _PRICE = 2.0
 
 #: Factors of the gaps between submissions in the replays by which means are chosen, and in those in
 #: which the gate must be kept.
-JUDGED = (0.98, 1.02, 0.9)
+JUDGED = (0.98, 1.0, 1.02, 0.9, 0.8)
 HELD_TO = (0.98, 1.0, 1.02)
 
 #: How far one unit of a search moves the logarithm of a number of the rules beside an order.
@@ -51,7 +53,7 @@ RULES_REACH = 0.5
 _MOST_HELD = 0.1
 
 _EVERY = 4  # generations between two choices
-_PATIENCE = 3  # choices without a better mean after which a search ends
+_PATIENCE = 5  # choices without a better mean after which a search ends
 #: Shares of the way from the beginning that are tried until the gate is kept.
 _SHARES = (1.0, 0.75, 0.5, 0.25)
 
@@ -193,7 +195,7 @@ class ReplaySearch:
         spent, practice = Spending(steps), _Practice(make.logs, plan, steps)
         spent.done += practice.jobs_around
         search, means = self.evolution(seed), [begun]
-        best, best_value, worse = begun, -np.inf, 0
+        best, best_value, worse = begun, practice.judged(self.scheduler), 0
         is_last = not spent.pays(practice.jobs + practice.jobs_to_judge)
         while not is_last and worse < _PATIENCE:
             cases, vectors = practice.drawn(rng), search.ask()
@@ -244,29 +246,35 @@ class _Practice:
     """
 
     def __init__(self, logs: Mapping[str, Workload], plan: SearchSettings, steps: int) -> None:
-        self._plan = plan
+        self._plan, self._worlds, self._turn = plan, plan.worlds, 0
+        self._cases: list[Met] | None = None
         whole = [jobs.take(slice(-plan.most_jobs, None)) for jobs in logs.values()]
-        replays = 1 + plan.population  # of each in a generation, under EASY too
-        around = len(HELD_TO) * (1 + len(_SHARES))
-        most = (replays + 2 * len(JUDGED) + around) * sum(map(len, whole))
-        of_worlds = replays * _JOBS_OF_WORLD * plan.worlds
-        self._worlds = plan.worlds if most + of_worlds <= steps else 0
-        if (share := steps / most) < 1:
-            whole = [jobs.take(slice(-max(int(share * len(jobs)), 1), None)) for jobs in whole]
-        self._whole, self._known, self._apart = whole, [], []
+        self._cut(whole)
+        while (
+            self.jobs + self.jobs_to_judge + self.jobs_around > steps and max(map(len, whole)) > 1
+        ):
+            if not self._worlds:  # without worlds first, then of less and less of the logs
+                whole = [jobs.take(slice(len(jobs) // 10 + 1, None)) for jobs in whole]
+            self._worlds = 0
+            self._cut(whole)
+
+    def _cut(self, whole: Sequence[Workload]) -> None:
+        """Set the jobs that are learned from, and those that are set apart, and count them."""
+        self._whole, self._known, self._apart = whole, list[Workload](), list[Workload]()
         for jobs in whole:
             cut = jobs.row_at(1 - HELD)
             parts = jobs.take(slice(0, cut)), jobs.take(slice(cut, None))
             # of what is too short for two, both are all
-            enough = all(len(part) and _has_weeks(part) for part in parts)
-            self._known.append(parts[0] if enough else jobs)
-            self._apart.append(parts[1] if enough else jobs)
-        self.jobs = replays * (sum(map(len, self._known)) + _JOBS_OF_WORLD * self._worlds)
+            known, apart = parts if all(map(_has_weeks, parts)) else (jobs, jobs)
+            self._known.append(known)
+            self._apart.append(apart)
+        of_worlds = _JOBS_OF_WORLD * self._worlds
+        # those of each vector, and under EASY
+        self.jobs = (1 + self._plan.population) * (sum(map(len, self._known)) + of_worlds)
         self.jobs_to_judge = len(JUDGED) * sum(map(len, self._apart))
-        # EASY is simulated again where a search goes on
-        self.jobs_around = 2 * self.jobs_to_judge + around * sum(map(len, whole))
-        self._cases: list[Met] | None = None
-        self._turn = 0
+        # EASY, and what a search begins with, are simulated again where it goes on
+        tries = len(HELD_TO) * (1 + len(_SHARES))
+        self.jobs_around = 4 * self.jobs_to_judge + tries * sum(map(len, whole))
 
     def drawn(self, rng: np.random.Generator) -> list[Callable[[], Workload]]:
         """Return what makes the jobs of a generation: where they are known, nobody makes them."""
@@ -293,8 +301,10 @@ class _Practice:
 
 
 def _has_weeks(jobs: Workload) -> bool:
-    weeks = (jobs.submit_time - jobs.submit_time[0]) // 604_800
-    return bool((np.bincount(weeks) >= 20).any())
+    if not len(jobs):
+        return False
+    weeks = (jobs.submit_time - jobs.submit_time[0]) // WEEK_S
+    return bool((np.bincount(weeks) >= FEWEST_JOBS).any())
 
 
 def _stretched_by(factors: Sequence[float], logs: Sequence[Workload]) -> list[Met]:

@@ -272,8 +272,8 @@ class SearchSettings(Settings):
     """A search on replays; see :class:`hpcgym.agents.replays.ReplaySearch`."""
 
     generations: int = whole(40, "Generations of vectors, if the search does not end before.", 1)
-    population: int = whole(10, "Vectors of a generation.", 4)
-    sigma: float = real(0.5, "Standard deviation of the first generation.", "S", above=True)
+    population: int = whole(12, "Vectors of a generation.", 4)
+    sigma: float = real(0.3, "Standard deviation of the first generation.", "S", above=True)
     densest: float = real(
         0.8,
         "Logs are replayed with the times between submissions times a number from this on, drawn"
@@ -304,6 +304,22 @@ class RuleEsSettings(SearchSettings):
         "NAME",
         shown="saf-typical-80h with a hold of 1 percent; for Backfill EASY with its typical times",
     )
+
+
+@dataclass(frozen=True)
+class NetEsSettings(SearchSettings):
+    """How a network is evolved; see :class:`hpcgym.agents.net_es.NetEs`."""
+
+    generations: int = whole(24, "Generations of vectors, if the search does not end before.", 1)
+    population: int = whole(24, "Vectors of a generation, two for each move.", 4)
+    sigma: float = real(0.3, "Standard deviation of the moves that are tried.", "S", above=True)
+    step: float = real(0.2, "Step of Adam.", "S", above=True)
+    units: int = whole(24, "Hidden units of the network.", 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.population % 2:
+            raise HpcgymError(f"population must be even, not {self.population}")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from hpcgym.agents.settings import (
     EpisodeSettings,
     JobPpoSettings,
     MaskablePpoSettings,
+    NetEsSettings,
     PracticeSettings,
     RecordSettings,
     ReplaySettings,
@@ -230,6 +231,40 @@ def train_rule_es(
     hpcgym compare HPC2N --scheduler easy --scheduler saf --scheduler all.toml
     """
     _Replayed(workloads, replay, logs, reading).train("rule-es", env, settings, output)
+
+
+@train.command("net-es")
+def train_net_es(
+    *,
+    workloads: list[str],
+    output: _JSON = Path("net-es.json"),
+    force: bool = False,
+    settings: NetEsSettings,
+    replay: ReplaySettings,
+    logs: _Logs,
+    reading: PoolReading,
+) -> None:
+    """Train a network that orders the queue, by evolution on replays of whole logs.
+
+    The network scores a job by twelve numbers of the job, its user and the state, and the engine
+    works it out. The file is a policy: simulate, compare, evaluate and drive take network:FILE.
+    Needs no extra.
+
+    Arguments
+    ---------
+    workloads WORKLOAD... : The logs to learn from, files, traces of the archive or generators.
+
+    Output
+    ------
+    output FILE : File of the network.
+
+    Examples
+    --------
+    hpcgym train net-es KTH-SP2
+    hpcgym train net-es KTH-SP2 SDSC-SP2 CTC-SP2 --output all.json
+    hpcgym simulate HPC2N --scheduler network:all.json
+    """
+    _Replayed(workloads, replay, logs, reading).train("net-es", "QueueOrdering", settings, output)
 
 
 @dataclass(frozen=True)

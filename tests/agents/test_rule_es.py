@@ -87,7 +87,7 @@ def test_a_formula_is_the_sum_of_features_by_their_weights() -> None:
 def test_where_jobs_are_backfilled_the_head_is_the_environments() -> None:
     scheduler = trained("Backfill").scheduler
     assert scheduler.policy == "fcfs"
-    assert "leaves" in str(scheduler.backfill_order)
+    assert "requested" in str(scheduler.backfill_order)
     assert scheduler.hold.by == "both"
     assert scheduler.threshold is None
 

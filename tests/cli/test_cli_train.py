@@ -165,6 +165,15 @@ def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_scheduler("part.toml") != find_scheduler("rule-es.toml")
 
 
+def test_a_network_is_found_in_logs() -> None:
+    log = "lublin:jobs=900,processors=64,load=0.5,seed=2"
+    small = ("--generations", "2", "--population", "4", "--worlds", "0", "--units", "3")
+    done = succeed("train", "net-es", log, *small)
+    assert "wrote net-es.json" in done.stderr
+    rows = as_json("compare", log, "--scheduler", "easy", "--scheduler", "network:net-es.json")
+    assert len(rows) >= 2
+
+
 def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:
     pytest.importorskip("minari")
     where = ("--workload", TRACE, "--jobs", "30", "--number", "2", "--backfill", "none")

@@ -256,9 +256,7 @@ STATE: dict[str, str] = {
     "known_runs": "number of its user's ended jobs, at most five",
 }
 #: The names of STATE with the same value for all jobs.
-STATE_OF_ALL = frozenset(
-    {"free", "free_1h", "queued", "behind", "hour", "weekday", "machine_size"}
-)
+STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "behind", "hour", "weekday", "machine_size"})
 #: The names of STATE that depend on what is free on the machine.
 STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
 #: Name of STATE -> how many last run times of each user it needs.

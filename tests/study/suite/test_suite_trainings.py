@@ -17,7 +17,7 @@ import pytest
 from bringing import Logs, play
 
 from hpcgym import progress
-from hpcgym.agents import load, replays
+from hpcgym.agents import load, named_file, replays
 from hpcgym.agents.practice import Logger, csv_log
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
@@ -42,6 +42,7 @@ def curve(path: Path) -> list[dict[str, str]]:
     ("agent", "task", "place"),
     [
         ("rule-es", "mini-weights", "{}.toml"),
+        ("net-es", "mini-order", "{}.json"),
         ("xnes", "mini-weights", "lake/{}.json"),
         ("job-ppo", "mini-order", "lake/{}.pt"),
         ("maskable-ppo", "mini-select", "lake/{}.pt"),
@@ -63,9 +64,9 @@ def test_the_agent_that_is_kept_plays_as_it_did(
     assert all(0.3 * allowed < used <= allowed for used in done.steps(task, "lake").values())
     for seed in (0, 1):
         kept = tmp_path / "done" / "trainings" / task / place.format(seed)
-        if agent != "rule-es":  # whose file is a scheduler
+        if agent not in ("rule-es", "net-es"):  # whose files are schedulers
             assert load(kept).name == agent
-        again = play(str(kept), task, tmp_path / f"again{seed}")
+        again = play(named_file(agent, kept), task, tmp_path / f"again{seed}")
         assert not again.tasks[task]["trained"]
         assert again.told(task, "lake") == {0: done.told(task, "lake")[seed]}
         rows = curve(kept.with_suffix(".csv"))
@@ -108,14 +109,14 @@ def test_a_training_that_was_interrupted_goes_on(
     monkeypatch.setattr(replays, "value", counting)
     monkeypatch.setattr(replays, "threads_here", lambda: 1)
     whole = run("rule-es", chosen, tmp_path / "whole")
-    of_both, done, most = done, 0, 25  # in the third generation
+    of_both, done, most = done, 0, 5 + 2 * 12 + 3  # in the third generation
     with pytest.raises(HpcgymError, match="interrupted"):
         run("rule-es", chosen, tmp_path / "cut")
     table = tmp_path / "cut" / "trainings" / "mini-weights" / "0.csv"
     assert len(curve(table)) == 2
     done, most = 0, 10**9
     cut = run("rule-es", chosen, tmp_path / "cut")
-    assert done == of_both - 20
+    assert done == of_both - 2 * 12
     assert cut.told("mini-weights", "lake") == whole.told("mini-weights", "lake")
     assert curve(table) == curve(tmp_path / "whole" / "trainings" / "mini-weights" / "0.csv")
 
