@@ -192,7 +192,7 @@ class ReplaySearch:
         """
         self.begin(make, seed)
         begun, plan, rng = self.vector.copy(), self.plan, np.random.default_rng(seed)
-        spent, practice = Spending(steps), _Practice(make.logs, plan, steps)
+        spent, practice = Spending(steps), _Cases(make.logs, plan, steps)
         spent.done += practice.jobs_around
         search, means = self.evolution(seed), [begun]
         best, best_value, worse = begun, practice.judged(self.scheduler), 0
@@ -225,7 +225,7 @@ class ReplaySearch:
         self.vector = self._kept(best, begun, practice)
         return self
 
-    def _kept(self, found: Numbers, begun: Numbers, practice: _Practice) -> Numbers:
+    def _kept(self, found: Numbers, begun: Numbers, practice: _Cases) -> Numbers:
         """Return what was found, or what lies between it and the beginning and keeps the gate."""
         cases = practice.to_be_held_to()
         for share in _SHARES:
@@ -236,7 +236,7 @@ class ReplaySearch:
         return begun
 
 
-class _Practice:
+class _Cases:
     """The jobs of a search: to learn from, to judge by, and both.
 
     Attributes

@@ -78,7 +78,7 @@ def test_logs_are_more_or_less_crowded() -> None:
     slow = stretched(jobs, 2.0)
     assert (np.diff(slow.submit_time) == 2 * np.diff(jobs.submit_time)).all()
     assert (slow.run_time == jobs.run_time).all()
-    practice = replays._Practice({"log": jobs}, RuleEs(worlds=2).plan, 10**9)
+    practice = replays._Cases({"log": jobs}, RuleEs(worlds=2).plan, 10**9)
     rng, cut = np.random.default_rng(0), jobs.row_at(0.75)
     factors, names = [], set()
     for _ in range(20):
@@ -135,7 +135,7 @@ def test_the_mean_that_is_best_on_what_is_apart_is_returned(
         seen.append(rule)
         return next(values)
 
-    monkeypatch.setattr(replays._Practice, "judged", judged)
+    monkeypatch.setattr(replays._Cases, "judged", judged)
     rows: list[Any] = []
     agent = RuleEs(**{**SMALL, "generations": 40})
     agent.train(make_of(), 0, 10**9, lambda steps, told: rows.append(told))
@@ -144,7 +144,7 @@ def test_the_mean_that_is_best_on_what_is_apart_is_returned(
     told = [row["train/judged"] for row in rows if "train/judged" in row]
     assert told == [0.1, 0.3, 0.2, 0.25, 0.1, 0.29, 0.0]
     assert agent.scheduler == seen[2]
-    monkeypatch.setattr(replays._Practice, "judged", lambda self, rule: 0.0)
+    monkeypatch.setattr(replays._Cases, "judged", lambda self, rule: 0.0)
     agent.train(make_of(), 0, 10**9)
     assert agent.scheduler == seen[0]  # none is better than the beginning
 
@@ -158,7 +158,7 @@ def test_what_breaks_the_gate_is_moved_back_until_it_keeps_it(
     begun = agent.vector.copy()
     found = begun + np.linspace(-1, 1, len(begun))
     found[3] = -6.0  # who has waited comes last
-    practice = replays._Practice({"log": jobs}, agent.plan, 10**9)
+    practice = replays._Cases({"log": jobs}, agent.plan, 10**9)
     everybody = np.ones(len(jobs), np.bool_)
 
     def uses(share: float) -> float:
