@@ -14,6 +14,7 @@ from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.baselines import find_baseline, find_scheduler
+from hpcgym.baselines.labels import describe
 from hpcgym.scheduler.files import network_scheduler, read_scheduler, write_scheduler
 from hpcgym.scheduler.policies.networks import (
     INPUTS,
@@ -146,9 +147,9 @@ def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
 def test_one_without_a_file_is_named_by_its_size() -> None:
     scheduler = Scheduler(policy=small())
     assert scheduler.describe()["policy"] == "network of 2 inputs and 2 units"
-    assert repr(scheduler) == "Scheduler(policy=<network of 2 inputs and 2 units>)"
-    result = hpcgym.simulate(JOBS, scheduler)
-    assert "network of 2 inputs" in str(result)
+    assert "policy=<network of 2 inputs and 2 units>" in repr(scheduler)
+    assert "network of 2 inputs" in str(hpcgym.simulate(JOBS, scheduler))
+    assert "network of 2 inputs" in describe(scheduler)
 
 
 def test_they_order_backfilling_under_many_weights() -> None:
@@ -161,7 +162,7 @@ def test_they_order_backfilling_under_many_weights() -> None:
             result = hpcgym.simulate(few, "easy", policy=policy, **rules)
             slow = hpcgym.simulate(few, "easy", policy=policy, engine="reference", **rules)
             assert result.start.tolist() == slow.start.tolist()
-            assert row[0] == pytest.approx(result.metrics()["mean_bsld"])
+            assert row[0] == pytest.approx(result.metrics["mean_bsld"])
 
 
 def file(folder: Path, **changes: Any) -> str:
