@@ -99,6 +99,10 @@ def value(met: Met, rule: Scheduler) -> float:
     return float(gain(met.easy, ours).weeks.mean() - _PRICE * over)
 
 
+def _used(met: Met, rule: Scheduler) -> tuple[float, float]:
+    return used(met.easy, _felt(met.jobs, rule))
+
+
 def _felt(jobs: Workload, rule: Scheduler) -> Felt:
     return felt(simulate(jobs, rule), np.ones(len(jobs), np.bool_))
 
@@ -230,7 +234,7 @@ class ReplaySearch:
         cases = practice.to_be_held_to()
         for share in _SHARES:
             vector = begun + share * (found - begun)
-            uses = [used(met.easy, _felt(met.jobs, self.scheduler_of(vector))) for met in cases]
+            uses = _side_by_side(partial(_used, rule=self.scheduler_of(vector)), cases)
             if np.max(uses) <= 1.0:
                 return vector
         return begun

@@ -1,13 +1,13 @@
 """A rule that evolution finds: a formula over a job, its user, and the state of machine and queue.
 
-A job's score is a weighted sum of :data:`TERMS`: logarithms of what is known of the job, how much
-it has waited, and whether it fits. Searched beside the weights are two rules against long waits.
-How much long jobs leave free (``hold``), and the threshold beyond which a job comes first: it grows
-with what the machine is behind, for in a queue of weeks a fixed one of days makes first come, first
-served of any order. It is a term of the formula, so that what was learned is a
-:class:`hpcgym.Scheduler` that one can read. Where an agent orders the queue, selects a job or
-weighs features, the formula is the ``policy``; where it picks jobs to be backfilled, the
-``backfill_order``.
+A job's score is a weighted sum of :data:`TERMS`: logarithms of what is known of the job, whose
+weights depend on the state, so that width may count less when much is free. Searched beside the
+weights are two rules against long waits: how much long jobs leave free (``hold``), and the
+threshold beyond which a job comes first. That grows with what the machine is behind, for in a queue
+of weeks a fixed one of days makes first come, first served of any order. It is a term of the
+formula, so that what was learned is a :class:`hpcgym.Scheduler` that one can read. Where an agent
+orders the queue, selects a job or weighs features, the formula is the ``policy``; where it picks
+jobs to be backfilled, the ``backfill_order``.
 
 The numbers are searched by CMA-ES, on replays: :mod:`hpcgym.agents.replays` says on which, what
 they are worth, and when a search ends.
@@ -47,7 +47,6 @@ USUAL = find_scheduler("saf-typical-80h").but(hold=Hold(0.01, by="both"))
 _TIME, _LIMIT = "log(max(requested,1))", "log(max(time_limit,1))"
 _WIDTH = "log(processors)"
 _AGE, _SOON = "log(wait+72000)", "log(wait+3600)"
-_LAST, _MEAN = "log(max(last_run,1))", "log(max(mean_run,1))"
 _QUEUE = "log(1+queued)"
 
 #: Feature of jobs -> the terms of its weight: "1" for a constant, others for values of the state.
@@ -59,10 +58,8 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     _AGE: ("1", _QUEUE),
     _SOON: ("1",),
 }
-#: The terms in other environments: nine weights did as well as WEIGHTS and two more.
-TERMS: Mapping[str, tuple[str, ...]] = dict.fromkeys(
-    (_TIME, _LIMIT, _WIDTH, _AGE, _SOON, "fits", "leaves", _LAST, _MEAN), ("1",)
-)
+#: The terms in other environments.
+TERMS: Mapping[str, tuple[str, ...]] = {**WEIGHTS, "fits": ("1", "free"), "leaves": ("1",)}
 
 #: How far one unit of a search moves a weight, if not by 1: queues are of up to thousands of jobs.
 _REACH = {_QUEUE: 0.2}

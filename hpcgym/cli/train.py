@@ -205,10 +205,10 @@ def train_rule_es(
 ) -> None:
     """Find a formula that orders the queue, by evolution on replays of whole logs.
 
-    The formula uses a job's typical and requested time, its processors and its wait, what its user
-    ran last, what fits and how far the machine is behind. How much long jobs leave free is
-    searched, too. The file is a scheduler: simulate, compare, evaluate, drive and replay take it.
-    Needs no extra.
+    The formula uses a job's typical and requested time, its processors and its wait, how much is
+    free, what fits, how many jobs wait and how far the machine is behind. How much long jobs leave
+    free is searched, too. The file is a scheduler: simulate, compare, evaluate, drive and replay
+    take it. Needs no extra.
 
     Arguments
     ---------

@@ -157,7 +157,7 @@ def test_what_breaks_the_gate_is_moved_back_until_it_keeps_it(
     agent = RuleEs(scheduler="saf-typical", **SMALL)
     begun = agent.vector.copy()
     found = begun + np.linspace(-1, 1, len(begun))
-    found[3] = -6.0  # who has waited comes last
+    found[9] = -6.0  # who has waited comes last
     practice = replays._Cases({"log": jobs}, agent.plan, 10**9)
     everybody = np.ones(len(jobs), np.bool_)
 

@@ -108,7 +108,7 @@ def test_of_a_scheduler_one_rule_is_searched() -> None:
 def test_where_features_are_weighed_only_their_weights_depend_on_the_state() -> None:
     formula = trained("MixedPolicy").scheduler.policy
     assert "free" in str(formula)
-    for other in ("fits", "leaves", "behind", "last_run"):
+    for other in ("fits", "leaves", "behind"):
         assert other not in str(formula)
 
 
