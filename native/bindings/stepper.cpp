@@ -137,9 +137,10 @@ std::shared_ptr<LogOfEpisodes> log_of(std::shared_ptr<Model> model, const ByName
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
     throw nb::value_error("settings: do not match the model");
   if (t.settings.kind == Kind::shapes) {
-    if (model->nodes || model->limited || model->sharing || model->restricted || model->learning || scores ||
+    const bool others_decide = !model->windows.empty() || model->arrivals.moves || model->stops.n_groups() > 0;
+    if (model->nodes || model->limited || model->sharing || model->accounts || model->features || others_decide ||
         n % (1 + t.settings.shapes) != 0)
-      throw nb::value_error("shapes: on a pool, by an order that is known beforehand");
+      throw nb::value_error("shapes: on a pool, under rules that look at jobs alone");
     t.users = told.list<i64>("users", t.n_of_episodes());
     t.work = told.list<i64>("work", n);
   }
