@@ -67,7 +67,7 @@ def run_agent(
     Options
     -------
     agent NAME|FILE|MODULE:CLASS : Any scheduler, random, or reference, the rule to beat;
-        job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json); a
+        job-ppo, rule-es, net-es, xnes or maskable-ppo, trained here; a saved agent (.pt, .json); a
         model of Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from
         this folder too. A class with train(make, seed, steps) is trained for each task, once for
         each of five seeds; equal trainings are done once. Their steps are counted, and more than

@@ -122,6 +122,7 @@ STATE: dict[str, Callable[[State, Job, Any], float]] = {
     "behind": behind,
     "hour": hour,
     "weekday": lambda state, job, workload: moment(state, workload).tm_wday,
+    "machine_size": lambda state, job, _: state.machine,
     "fits": lambda state, job, _: state.fits[job.number],
     "leaves": leaves,
     "user_running": lambda state, job, _: state.running.count(job.user),

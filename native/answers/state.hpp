@@ -13,7 +13,7 @@ class State {
  public:
   // In the order of hpcgym.scheduler.policies.features.STATE.
   enum Name : std::size_t {
-    free, free_1h, queued, behind, hour, weekday,  // the same for all jobs
+    free, free_1h, queued, behind, hour, weekday, machine_size,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
     running,  // the jobs, not a value: expressions add up what these ask for, and do not name it
     n_names,
@@ -121,6 +121,7 @@ class State {
     values_[queued] = {static_cast<double>(n_waiting)};
     values_[hour] = {static_cast<double>(now % day) / (3600.0 * second)};
     values_[weekday] = {static_cast<double>(now / day)};
+    values_[machine_size] = {units};
   }
   template <class S>
   void read_fits(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting) {

@@ -109,6 +109,7 @@ struct Expression {  // steps in postfix order; evaluated where scores order
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
   i64 clock = 0;               // [s] time of the week at time 0
+  std::vector<double> layer;   // numbers of the last step, if it is that of a network
 
   // Call f(column) for each column by job.
   template <class F>

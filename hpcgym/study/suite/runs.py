@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hpcgym.agents import TRAINED, ending_of
+from hpcgym.agents import TRAINED, ending_of, named_file
 from hpcgym.agents.practice import csv_log
 from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import RANDOM
@@ -232,7 +232,7 @@ def _trained(play: _Play, folder: Path) -> tuple[Any, int]:
     table, counted = place / f"{seed}.csv", place / f"{seed}.steps.json"
     before = _steps_in(counted)
     if agent in TRAINED and kept.exists() and before is not None:
-        return found_agent(str(kept), task, log), before
+        return found_agent(named_file(agent, kept), task, log), before
     policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)
