@@ -553,6 +553,7 @@ _RULES: dict[str, Mapping[str, Any]] = {
         "day": "half_life_s=86400,damping=0.5",
         "minutes": "half_life_s=60",
         "users": FairShare(half_life_s=7200, shares={1: 2, 0: 0.5}),
+        "by-period": "half_life_s=7200,formula=fair-tree,period_s=300",
         "groups": FairShare(half_life_s=36_000, accounts="group", shares={"group:1": 3}),
         "tree": FairShare(
             damping=2.0,
