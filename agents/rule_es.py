@@ -158,7 +158,7 @@ class RuleEs:
             if known:
                 values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
             else:
-                met = [_meet(_stretched(*pair)) for pair in zip(logs, factors, strict=True)]
+                met = [_meet(jobs.stretched(by)) for jobs, by in zip(logs, factors, strict=True)]
                 rules = [self._with(weights) for weights in asked]
                 values = [float(np.mean([_value(case, rule) for case in met])) for rule in rules]
             search.tell([(weights, -value) for weights, value in zip(asked, values, strict=True)])
@@ -234,13 +234,6 @@ class _Met(NamedTuple):
 
     jobs: Workload
     easy: Felt
-
-
-def _stretched(jobs: Workload, factor: float) -> Workload:
-    """Return jobs with times between submissions multiplied by a factor."""
-    submit = jobs.submit_time
-    later = ((submit - submit[0]) * factor).astype(np.int64)
-    return jobs.with_columns(submit_time=submit[0] + later)
 
 
 def _meet(jobs: Workload) -> _Met:

@@ -150,7 +150,7 @@ def test_where_nothing_waits_under_easy_a_wait_of_minutes_keeps_the_gate() -> No
 
 def test_logs_are_more_or_less_crowded() -> None:
     jobs = load_workload(WORKLOAD)
-    slow = rule_es._stretched(jobs, 2.0)
+    slow = jobs.stretched(2.0)
     assert (np.diff(slow.submit_time) == 2 * np.diff(jobs.submit_time)).all()
     assert (slow.run_time == jobs.run_time).all()
     same = trained(stretch=0.0)
