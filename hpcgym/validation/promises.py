@@ -34,10 +34,10 @@ class Promises(NamedTuple):
     delays: NDArray[np.bool_]
 
     def broken(self, start: NDArray[np.int64], jobs: NDArray[np.bool_]) -> float:
-        """Return the share of some promised jobs that start later; nan if none is promised."""
+        """Return the share of some promised jobs that start later; 0 if none is promised."""
         bound = jobs & (self.promised >= 0)
         late = bound & (start > self.promised)
-        return float(late.sum() / bound.sum()) if bound.any() else float("nan")
+        return int(late.sum()) / max(int(bound.sum()), 1)
 
 
 def promises_to_heads(result: Result) -> Promises:

@@ -455,7 +455,7 @@ def board_of(
                     step(f"{agent}: {name}, {log.name}")
                     results = board.found.setdefault(name, {}).setdefault(agent, {})
                     steps = _steps_of(submission, name, log.name)
-                    results[log.name] = _on_log(evaluation, prove(submission, evaluation), steps)
+                    results[log.name] = on_log(evaluation, prove(submission, evaluation), steps)
     if not board.found:
         raise HpcgymError("the submissions have no task and log in common that is on this machine")
     return board
@@ -469,7 +469,11 @@ def _steps_of(submission: Submission, task: str, log: str) -> Sequence[int] | No
     return [*steps.values()] if [*steps] == [*submission.told(task, log)] else None
 
 
-def _on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
+def on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
+    """Return the results of an agent on a log, from what was proved of it.
+
+    ``steps``: :attr:`OnLog.steps`.
+    """
     felt = [*proof.felt.values()] if proof.equal else []
     gains = [evaluation.gain(replays) for replays in felt]
     easy, rival = evaluation.easy, evaluation.rival

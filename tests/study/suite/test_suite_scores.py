@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import freeze_suite
@@ -202,21 +201,27 @@ def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("small")
-def test_what_a_task_tells(played: Callable[[str, str], Path]) -> None:
+def test_what_a_task_tells() -> None:
     task = tasks()["backfill"]
-    weeks, broken = told_of(task)
-    assert {*weeks} == {*broken} == {"easy", "easy-sjbf", "clairvoyant", "random"}
-    for gains_of_weeks in weeks["easy"]:
-        assert not gains_of_weeks.any()
-    text = text_of(task, weeks, broken)
-    reference = next(line for line in text.splitlines() if line.startswith("| `easy-sjbf`"))
+    found = told_of(task)
+    assert {*found} == {"easy", "easy-sjbf", "clairvoyant", "random"}
+    for log in found["easy"].values():
+        assert not log.counted.any()
+    text = text_of(task, found)
+    reference = next(line for line in text.splitlines() if line.startswith("| easy-sjbf"))
     assert reference.split(" | ")[2].startswith("0.00")
+    assert text.count("| easy-sjbf") == 2
+    weeks = np.full(60, 40)
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.1, 60)
-    made = {"easy": [np.zeros(60)], "easy-sjbf": [0.5 + noise], "good": [1.0 + noise],
-            "same": [1.0 + rng.normal(0, 0.1, 60)]}  # fmt: skip
-    text = text_of(task, made, dict.fromkeys(made, ""))
-    alike = text.splitlines()[-1]
+    easy = Felt(weeks, np.full(60, 8.0), 1.0, 1.0)
+    gained = {"easy": np.zeros(60), "easy-sjbf": 0.5 + noise, "good": 1.0 + noise,
+              "same": 1.0 + rng.normal(0, 0.1, 60)}  # fmt: skip
+    made = {
+        name: {"pool": on_log([easy._replace(bsld=8.0 / np.exp(gain))], easy, easy)}
+        for name, gain in gained.items()
+    }
+    alike = text_of(task, made).splitlines()[-1]
     assert alike in ("Not told apart: `good` and `same`.", "Not told apart: `same` and `good`.")
 
 
@@ -234,12 +239,13 @@ def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
             return self
 
     monkeypatch.setattr(freeze_suite, "found_agent", lambda *_: Learner())
-    weeks, broken = freeze_suite.without(task, "learner")
+    found = freeze_suite.without(task, "learner")
     every = {log.name for log in task.logs}
     assert [every - names for names in seen] == [{log.name} for log in task.logs]
-    assert broken["learner"] == broken["saf"]
-    for ours, known in zip(weeks["learner"], weeks["saf"], strict=True):
-        np.testing.assert_array_equal(ours, known)
+    for name, ours in found["learner"].items():
+        known = found["saf"][name]
+        assert ours.broken == known.broken
+        np.testing.assert_array_equal(ours.counted, known.counted)
 
 
 @pytest.mark.usefixtures("small")
