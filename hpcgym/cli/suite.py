@@ -197,9 +197,13 @@ def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
 def _facts(task: Any) -> dict[str, Any]:
     """Return a task as a row of the list."""
     from hpcgym.envs.ids import successor
-    from hpcgym.workload.archive import find, is_trace
+    from hpcgym.workload.archive import find, find_own, is_trace
 
-    here = [log for log in task.logs if not is_trace(log.workload) or find(log.workload)]
+    def is_here(workload: str) -> bool:
+        generated = ":" in workload
+        return generated or bool(find(workload) if is_trace(workload) else find_own(workload))
+
+    here = [log for log in task.logs if is_here(log.workload)]
     return {
         "task": task.name,
         "environment": successor(task.env_id).removeprefix("hpcgym/"),

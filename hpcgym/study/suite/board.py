@@ -235,17 +235,13 @@ class Board(NamedTuple):
             common = [log for log in next(iter(agents.values())) if log in own]
             if not common:  # all are further logs
                 continue
-            best = sorted(
-                agents,
-                key=lambda agent: (
-                    -np.nan_to_num(self._row(task, agent, common)["score"], nan=-np.inf)
-                ),
-            )
+            scored_rows = [self._row(task, agent, common) for agent in agents]
+            scored_rows.sort(key=lambda row: -np.nan_to_num(row["score"], nan=-np.inf))
             rest = [log for log in common if log != apart()]
-            for agent in best:
-                rows.append(self._row(task, agent, common))
+            for row in scored_rows:
+                rows.append(row)
                 if 0 < len(rest) < len(common):
-                    rows.append({**self._row(task, agent, rest), "without": apart()})
+                    rows.append({**self._row(task, row["agent"], rest), "without": apart()})
         return pd.DataFrame(rows)
 
     def _row(self, task: Task, agent: str, logs: Sequence[str]) -> dict[str, Any]:
