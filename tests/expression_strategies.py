@@ -15,7 +15,7 @@ _ONE += ["floor({})", "({}) ** 2", "({}) ** 3", "({}) ** 0.5", "not {}"]
 
 
 #: What a pass finds.
-STATE = ["free", "free_1h", "queued", "hour", "weekday", "fits", "leaves"]
+STATE = ["free", "free_1h", "queued", "behind", "hour", "weekday", "fits", "leaves"]
 STATE += ["user_running", "user_waiting", "last_run", "mean_run", "spread_run", "known_runs"]
 _IN_USE = ["in_use(processors)", "in_use('jobs')"]
 
