@@ -39,6 +39,7 @@ from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.model import Workload
+from hpcgym.workload.stretching import stretched
 
 NAME = "rule-es"
 
@@ -158,7 +159,7 @@ class RuleEs:
             if known:
                 values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
             else:
-                met = [_meet(jobs.stretched(by)) for jobs, by in zip(logs, factors, strict=True)]
+                met = [_meet(stretched(jobs, by)) for jobs, by in zip(logs, factors, strict=True)]
                 rules = [self._with(weights) for weights in asked]
                 values = [float(np.mean([_value(case, rule) for case in met])) for rule in rules]
             search.tell([(weights, -value) for weights, value in zip(asked, values, strict=True)])

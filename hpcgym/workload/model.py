@@ -334,15 +334,6 @@ class Workload:
         moved = _first_known(changed) - _first_known(self)
         return replace(changed, first_submit_s=self.first_submit_s + moved)
 
-    def stretched(self, factor: float) -> Workload:
-        """Return the jobs with times between submissions multiplied by a factor.
-
-        Each is submitted at the first submission + floor(factor x the time since then).
-        """
-        submit = self.submit_time
-        later = ((submit - submit[0]) * factor).astype(np.int64)
-        return self.with_columns(submit_time=submit[0] + later)
-
     @property
     def since_first_submit(self) -> NDArray[np.int64]:
         """Seconds from the log's first submission to each job's, (n_jobs,) int64."""

@@ -14,6 +14,7 @@ from hpcgym.agents import TRAINED, ending_of, import_agent, rule_es
 from hpcgym.agents.practice import maker
 from hpcgym.agents.rule_es import RuleEs, formula_of
 from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.workload.stretching import stretched
 
 WORKLOAD = "lublin:jobs=1500,processors=32,seed=3,load=0.5"
 SMALL = {"generations": 3, "population": 4}
@@ -150,7 +151,7 @@ def test_where_nothing_waits_under_easy_a_wait_of_minutes_keeps_the_gate() -> No
 
 def test_logs_are_more_or_less_crowded() -> None:
     jobs = load_workload(WORKLOAD)
-    slow = jobs.stretched(2.0)
+    slow = stretched(jobs, 2.0)
     assert (np.diff(slow.submit_time) == 2 * np.diff(jobs.submit_time)).all()
     assert (slow.run_time == jobs.run_time).all()
     same = trained(stretch=0.0)

@@ -14,6 +14,7 @@ from hpcgym import Workload, simulate
 from hpcgym.schedule.gains import Felt, Gain, felt, gain, gain_of_replays, used
 from hpcgym.study.intervals import mean_of
 from hpcgym.units import WEEK_S
+from hpcgym.workload.stretching import stretched
 
 
 def felt_by_hand(
@@ -155,7 +156,7 @@ def test_jobs_are_of_the_weeks_of_the_log_as_it_is() -> None:
     """Also wide jobs: more than a quarter of the machine."""
     submit = np.array([0, 604_799, 604_800])
     jobs = few_jobs(4, submit, [100] * 3, [1, 2, 2])
-    later = simulate(jobs.stretched(1.5), "easy")
+    later = simulate(stretched(jobs, 1.5), "easy")
     assert later.workload.submit_time.tolist() == [0, 907_198, 907_200]
     every = np.ones(3, bool)
     assert felt(later, every).jobs.tolist() == [1, 2]

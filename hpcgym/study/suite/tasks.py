@@ -33,6 +33,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.archive import is_trace
 from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.stretching import stretched
 
 FILE = Path(__file__).with_name("tasks.toml")
 
@@ -344,7 +345,7 @@ def environment(task: Task, log: TaskLog, part: str = "test", factor: float = 1.
         jobs = learned_from(task, log)
     elif task.window:
         given |= {"part": "test", "train_share": task.share}
-    jobs = jobs if factor == 1 else jobs.stretched(factor)
+    jobs = jobs if factor == 1 else stretched(jobs, factor)
     given |= {"workload": jobs} | ({} if task.window else dict(_WHOLE))
     return gymnasium.make(successor(task.env_id), disable_env_checker=True, **given)
 
