@@ -76,6 +76,7 @@ def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, AccountTre
         "above": draw(st.sampled_from(ABOVE)),
         "half_life": draw(st.sampled_from([span // 20 + 1, span // 5 + 1, 604_800, None])),
         "in_a_tree": draw(st.booleans()),
+        "period": draw(st.sampled_from([0, 0, 60, 300, span // 5 + 1])),
     }
     given["damping"] = 1.0 if given["in_a_tree"] else draw(st.sampled_from([1.0, 0.25, 8.0]))
     fair = FairShare(
@@ -84,6 +85,7 @@ def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, AccountTre
         given["shares"],
         given["above"],
         "fair-tree" if given["in_a_tree"] else "classic",
+        period_s=given["period"],
     )
     return fair, AccountTree({*workload.user_id.tolist()}, **given)
 

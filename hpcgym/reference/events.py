@@ -88,7 +88,7 @@ class Events:
         self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
         self.reopened = -1  # up to when windows have ended
         self.passed = 0  # when the last pass was, or is
-        self.opening: int | None = None  # when time lets quotas bar a job no more, rule 31
+        self.opening: int | None = None  # when time alone causes a pass, rule 31
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
         self.came = 0  # how many jobs have been submitted
@@ -111,7 +111,9 @@ class Events:
         self.queued_before = False  # whether jobs waited when the pass began
         self.is_looked_at = False  # whether an order looks at the state
         self.state: State | None = None  # that the present pass has found
+        self.usage_period = 0  # [s] at multiples of which usage counts, see ``shares``
         for order in (rules["policy"], rules["backfill_order"]):
+            self.usage_period = self.usage_period or getattr(order, "period", 0)
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
 
@@ -407,17 +409,19 @@ class Events:
         return job.requested  # "requested", and "incremental" out of steps
 
     def make_pass(self, now: int) -> None:
-        """Make a pass, and see when time alone lets quotas bar a job no more (rule 31)."""
+        """Make a pass, and see when time alone causes another (rule 31, and ``shares``)."""
         self.passed, self.opening = now, None
         self.schedule(now)
-        if not any(BY_TIME in quota[3:] for quota in self.quotas):
-            return
-        last = max((j.start + j.paused + j.requested for j in self.running), default=now)
-        times = range(now, last)
-        for job in self.queue:
-            if self.over_quota(job, now) and not self.over_quota(job, last):
-                after = bisect_left(times, True, key=lambda at: not self.over_quota(job, at))
-                self.opening = min(self.opening or now + after, now + after)
+        if any(BY_TIME in quota[3:] for quota in self.quotas):
+            last = max((j.start + j.paused + j.requested for j in self.running), default=now)
+            times = range(now, last)
+            for job in self.queue:
+                if self.over_quota(job, now) and not self.over_quota(job, last):
+                    after = bisect_left(times, True, key=lambda at: not self.over_quota(job, at))
+                    self.opening = min(self.opening or now + after, now + after)
+        if self.usage_period and self.queue:
+            counted = (now // self.usage_period + 1) * self.usage_period
+            self.opening = min(self.opening or counted, counted)
         if self.opening is not None and self.slurm is not None:
             interval = self.slurm["sched_interval"]
             self.opening += -self.opening % interval

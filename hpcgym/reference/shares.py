@@ -20,6 +20,13 @@ row, the first of n has n / n, the last 1 / n.
 - A user has the same place as the one before her if they tie. If an account ties, the first below
   it ties likewise.
 
+With a period, as in Slurm, usage counts at its multiples only, for all orders alike. A job that
+runs at one, or ends then, is charged there what it has run since the multiple before, or since its
+start: s seconds as s f^s, f = 1 - 0.693 / half-life, in which usage is multiplied by f in each
+second. A job that ends in between is charged its last seconds likewise, but at the multiple before.
+A suspended job is charged as if it ran. A pass follows at each multiple at which jobs wait; under
+slurm, at the next multiple of sched_interval.
+
 Numbers have 50 digits, and are then rounded to 12, so that exact ties stay ties.
 """
 
@@ -52,12 +59,13 @@ class AccountTree:
         half_life: int | None = 604_800,
         damping: float = 1.0,
         in_a_tree: bool = False,
+        period: int = 0,
     ):
         self.shares, self.above = dict(shares or {}), dict(above or {})
         self.all = set(users) | set(self.shares) | set(self.above) | set(self.above.values())
         self.users = [account for account in self.all if not isinstance(account, str)]
         self.half_life, self.damping = half_life, Decimal(damping)
-        self.in_a_tree = in_a_tree
+        self.in_a_tree, self.period = in_a_tree, period
 
     def given(self, account: Any) -> Decimal:
         """Return the shares that an account was given."""
@@ -80,10 +88,16 @@ class AccountTree:
             user = self.above.get(user)  # type: ignore[assignment]
         return bool(user == account)
 
+    def left(self, seconds: int) -> Decimal:
+        """Return what is left of 1 after so many seconds."""
+        if self.period and self.half_life is not None:
+            return Decimal(1 - 0.693 / self.half_life) ** seconds
+        return halves(seconds, self.half_life)
+
     def usage(self, account: Any, charges: list[tuple[int, int, Decimal]], now: int) -> Decimal:
         """Equation 6.2: charges are (time, user, amount)."""
         mine = [charge for charge in charges if self.below(account, charge[1])]
-        left = [amount * halves(now - time, self.half_life) for time, _, amount in mine]
+        left = [amount * self.left(now - time) for time, _, amount in mine]
         return sum(left, Decimal(0))
 
     def effective(self, account: Any, charges: list[Any], now: int) -> Decimal:
@@ -199,8 +213,48 @@ class ByUsage:
         runs = self.simulation.lost + self.simulation.cancelled
         return [run for run in runs if run[2] < now or run in failed]
 
+    @property
+    def period(self) -> int:
+        """At multiples of which usage counts [s]; 0: at any time."""
+        return self.accounts.period
+
+    def seen(self, now: int) -> int:
+        """Return up to when usage counts."""
+        return now // self.period * self.period if self.period else now
+
+    def runs(self) -> list[tuple[Any, int, float]]:
+        """Return all runs so far, with their begin, and end: none of those that go on."""
+        made, jobs = self.simulation, self.simulation.jobs
+        stopped = list(getattr(made, "failed", []))
+        preemption = getattr(made, "preemption", None)
+        if preemption is not None and preemption[2] != "suspend":
+            stopped = made.lost + made.cancelled
+        ended = [job for jobs in made.terminated.values() for job in jobs]
+        held = made.running + getattr(made, "suspended", [])
+        held = [job for job in held if job.number < len(jobs)]  # none that stands for a failure
+        return [
+            *((jobs[n], begin, end) for n, begin, end, *_ in stopped),
+            *((job, job.start, job.end) for job in ended),
+            *((job, job.start, math.inf) for job in held),
+        ]
+
+    def charges_by_period(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
+        """Return when whom what was charged, at multiples of the period."""
+        period, charges = self.period, []
+        for job, begin, end in self.runs():
+            weight = self.weight(what, job) * (1 if what == "cpu" else self.drawn(job))
+            while begin < min(end, self.seen(now)):
+                until = (begin // period + 1) * period
+                seconds = int(min(end, until)) - begin
+                amount = seconds * self.accounts.left(seconds) * weight
+                charges.append((until if end >= until else until - period, job.user, amount))
+                begin += seconds
+        return charges
+
     def charges(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
         """Return when whom what was charged, runs that others ended too."""
+        if self.period:
+            return self.charges_by_period(what, now)
         jobs = self.simulation.jobs
         stopped = [
             (end, jobs[n].user, Decimal(end - begin) * self.weight(what, jobs[n]))
@@ -227,9 +281,16 @@ class ByUsage:
             return Decimal(job.processors) * Decimal(self.watts[job.number])
         return Decimal(job.processors if self.charged is None else self.charged[job.number])
 
+    def known_at(self, now: int) -> tuple[int, ...]:
+        """Return what usage depends on."""
+        if self.period:
+            return (self.seen(now),)
+        return now, len(self.ended(now)), len(self.stopped(now))
+
     def ratio(self, what: str, user: int, now: int) -> Decimal:
         """Return effective usage over share."""
-        key = (what, user, now, len(self.ended(now)), len(self.stopped(now)))
+        key = (what, user, *self.known_at(now))
+        now = self.seen(now)
         if key not in self.known:
             charges = self.charges(what, now)
             used = self.accounts.effective(user, charges, now)
@@ -238,7 +299,8 @@ class ByUsage:
 
     def place(self, what: str, user: int, now: int) -> Decimal:
         """Return the place of a user in the tree."""
-        key = ("place", what, now, len(self.ended(now)), len(self.stopped(now)))
+        key = ("place", what, *self.known_at(now))
+        now = self.seen(now)
         if key not in self.rows:
             self.rows[key] = self.accounts.places(self.charges(what, now), now)
         return self.rows[key][user]
@@ -271,9 +333,9 @@ class ByUsage:
             ):
                 if weight:
                     ratio = self.ratio(what, job.user, now)
-                    key = ("priority", ratio, capacity, now)
+                    key = ("priority", ratio, capacity, self.seen(now))
                     if key not in self.known:
-                        seconds = now - self.first_of(job)
+                        seconds = self.seen(now) - self.first_of(job)
                         self.known[key] = self.accounts.priority(ratio, capacity, seconds)
                     priorities += Decimal(weight) * self.known[key]
             if rest and 0 < abs(priorities) < 1e-9:

@@ -205,15 +205,16 @@ def _calc_period(rules: Scheduler, quotas: Sequence[Quota], read: SlurmRules | N
     HpcgymError : quotas of minutes, which Slurm counts otherwise than the rules: without the
         priorities of a slurm.conf when jobs end.
     """
+    of_usage = rules.fair_share.period_s if isinstance(rules.fair_share, FairShare) else 0
     if not any(amount_called(name).of for quota in quotas for name in quota.running):
-        return 0
+        return of_usage
     period_s = None if rules.reserve.slurm is None else rules.reserve.slurm.calc_period
     if period_s is None or (period_s and (read is None or not has_priorities(read.conf))):
         raise HpcgymError(
             "a replay on Slurm has quotas of minutes by a slurm.conf with priority/multifactor, or"
             " with backfill=slurm:calc_period=0, where they count until jobs end"
         )
-    return period_s
+    return period_s or of_usage
 
 
 def _limits(

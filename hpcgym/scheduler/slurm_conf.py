@@ -59,6 +59,7 @@ _LISTS = ("priorityweighttres", "priorityflags")
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
 _NOT_SIMULATED = "not simulated"
 _BASIC = "priority/basic"
+_USUAL_CALC_PERIOD_S = 300
 _NO_LICENCE = "no licence is reserved: jobs that lack some are passed over, as without it"
 _WRONG = "invalid values, replaced by Slurm's defaults"
 #: Columns of QOS about preemption.
@@ -150,7 +151,7 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
     rest = [setting for setting in conf.others if not any(error.is_of(setting) for error in wrong)]
     why = [part for setting in rest for part in _parts(setting, conf, scheduler, known)]
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
-    followed = _STOPPING if stops else ()
+    followed = [*(_STOPPING if stops else ()), *_factors_followed(known, conf, scheduler, members)]
     of_qos = slurm_qos.limits_as_quotas(known)[1]
     return SlurmRules(
         files, conf, known, _partitions_of(conf, known), scheduler,
@@ -162,6 +163,20 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
             slurm_assoc.KIND: slurm_assoc.limits_as_quotas(members)[1],
         },
     )  # fmt: skip
+
+
+def _factors_followed(
+    known: Sequence[Qos], conf: SlurmConf, scheduler: Scheduler, members: Sequence[Association]
+) -> Iterator[str]:
+    """Yield the columns of factors of QOS that the scheduler follows.
+
+    Limits of minutes count without the UsageFactor, and of a partition's own QOS no LimitFactor.
+    """
+    if scheduler.fair_share is not None and not weigh_time(scheduler.quota):
+        yield slurm_qos.USAGE_FACTOR
+    of_partitions = _partitions_of(conf, known)
+    if members and not any(qos.limit_factor for qos in known if qos.name in of_partitions):
+        yield slurm_qos.LIMIT_FACTOR
 
 
 def _warn(read: SlurmRules) -> None:
@@ -238,8 +253,10 @@ def _rules(
 ) -> Scheduler:
     """Return the scheduler; with the QOS ``known``, ``of`` a file, and with associations."""
     policy, fair_share = _order(conf, known)
-    if fair_share is not None and members:
-        fair_share = slurm_assoc.with_shares(fair_share, members)
+    if fair_share is not None:
+        fair_share = replace(fair_share, factors=slurm_qos.usage_factors(known))
+        if members:
+            fair_share = slurm_assoc.with_shares(fair_share, members)
     preemption = slurm_qos.preemption_of_slurm(conf)
     mode = slurm_qos.mode_of_slurm(conf)
     if _stops_by_qos(conf) and mode in MODES and any(qos.preempts for qos in known):
@@ -247,7 +264,9 @@ def _rules(
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     partitions = _partitions_of(conf, known)
     quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
-    quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
+    in_place = slurm_qos.in_place_of(known, partitions)
+    of_members = slurm_assoc.limits_as_quotas(members, in_place)[0]
+    quotas += slurm_qos.by_limit_factors(of_members, known)
     quotas = of_tables([*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)])
     return Scheduler(
         policy=policy, backfill=_backfill(conf, weigh_time(quotas)), fair_share=fair_share,
@@ -303,7 +322,10 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
 def _rule_of(setting: OtherSetting) -> str:
     """Return the rule of a scheduler that a setting is part of."""
     key = setting.key.casefold()
-    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags", _BILLING):
+    if key in (
+        "prioritydecayhalflife", "prioritycalcperiod", "fairsharedampeningfactor", "priorityflags",
+        _BILLING,
+    ):  # fmt: skip
         return "fair_share"
     if "preempt" in key or key == "gracetime":
         return "preemption"
@@ -356,8 +378,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
     if key in _FOLLOWED:
         return ""
     if key == "prioritycalcperiod":
-        in_part = "" if scheduler.fair_share is None else "only limits of minutes go by it"
-        return in_part if weigh_time(scheduler.quota) else _NOT_SIMULATED
+        followed = scheduler.fair_share is not None or weigh_time(scheduler.quota)
+        return "" if followed else "only fair share and limits of minutes go by it"
     if setting.of and key == _BILLING:
         return _why_not_billed(setting.value)
     kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)
@@ -410,8 +432,8 @@ def _why_no_preemption(
 def _backfill(conf: SlurmConf, by_time: bool) -> str:
     """Return the way to backfill; ``by_time``: with limits of what jobs still may use.
 
-    Time counts at multiples of PriorityCalcPeriod [min] (``_decay_thread`` of priority/multifactor
-    in Slurm 22.05 to 25.05); under priority/basic only as jobs end (``priority_p_job_end`` there).
+    Under priority/basic time counts only as jobs end (``priority_p_job_end`` of
+    priority/multifactor).
     """
     kind = conf.said("schedulertype")
     if kind not in ("sched/builtin", "sched/backfill"):
@@ -427,12 +449,21 @@ def _backfill(conf: SlurmConf, by_time: bool) -> str:
             problem = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
             raise conf.wrong("schedulerparameters", problem, ("parameters", name)) from None
     given |= {"bf_interval": "-1"} if strict else {}
-    if by_time and conf.said("prioritytype") == _BASIC:
-        given["calc_period"] = "0"
-    elif by_time and (period := _seconds(conf, "PriorityCalcPeriod", 300)):
-        given["calc_period"] = str(period)
+    if by_time:
+        given["calc_period"] = str(_calc_period(conf))
     text = "+".join(f"{name}={value}" for name, value in given.items())
     return str(SlurmBackfill.parse(f"slurm:{text}" if text else "slurm"))
+
+
+def _calc_period(conf: SlurmConf) -> int:
+    """Return PriorityCalcPeriod [s], at multiples of which what jobs have run counts; 0: never.
+
+    Slurm counts its periods from the start of slurmctld, which no file tells: here they are those
+    of the log's clock (``_decay_thread`` of priority/multifactor in Slurm 22.05 to 25.05).
+    """
+    if conf.said("prioritytype") == _BASIC:
+        return 0
+    return _seconds(conf, "PriorityCalcPeriod", _USUAL_CALC_PERIOD_S) or _USUAL_CALC_PERIOD_S
 
 
 def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None]:
@@ -472,10 +503,10 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     forgets = _seconds(conf, "PriorityDecayHalfLife") or math.inf
     weighed = any(setting.of and setting.is_called(_BILLING) for setting in conf.others)
     charged = "billing" if weighed else "processors"
+    fair_share = FairShare(forgets, charged=charged, period_s=_calc_period(conf))
     if _CLASSIC not in _flags(conf):
-        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE, charged=charged)
-    damping = _weight(conf, "FairShareDampeningFactor", "1")
-    return policy, FairShare(half_life_s=forgets, damping=damping, charged=charged)
+        return policy, replace(fair_share, formula=FAIR_TREE)
+    return policy, replace(fair_share, damping=_weight(conf, "FairShareDampeningFactor", "1"))
 
 
 def _flags(conf: SlurmConf) -> set[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
+from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, number_in
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.names import ARRAY
@@ -28,6 +28,7 @@ from hpcgym.scheduler.slurm_tables import (
     warn_of_left,
 )
 from hpcgym.units import count_of
+from hpcgym.workload.amounts import OF_ONE_JOB, amount_within, tres_of
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf
@@ -48,6 +49,8 @@ class Qos:
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
         not, and how long they go on then; as they are written, "" where nothing is.
+    usage_factor, limit_factor : by what is multiplied what its jobs are charged in fair share, and
+        what limits of associations on resources let them have; None: not set.
     others : other columns that hold something: name -> text; no simulation follows them.
     """
 
@@ -58,6 +61,8 @@ class Qos:
     preempt_mode: str
     preempt_exempt_time: str
     grace_time: str
+    usage_factor: float | None
+    limit_factor: float | None
     others: dict[str, str]
 
 
@@ -88,8 +93,19 @@ def _qos(row: SlurmRow) -> Qos:
         limits_of(row),
         tuple(other for other in row.take("preempt").split(",") if other),
         **{field: row.take(name.casefold()) for field, (name, _) in _STOPPING.items()},
+        usage_factor=_factor(row, USAGE_FACTOR),
+        limit_factor=_factor(row, LIMIT_FACTOR),
         others=row.left(),
     )
+
+
+def _factor(row: SlurmRow, column: str) -> float | None:
+    """Return the factor in a column; None: no such column, or nothing in it."""
+    text = row.take(column.casefold())
+    factor = number_in(row.at(column.casefold()), text) if text else None
+    if factor is not None and not 0 <= factor <= _MOST_FACTOR:
+        raise HpcgymError(f"{row.at(column.casefold())}: a factor from 0 to 10^9, not {text!r}")
+    return factor
 
 
 # --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
@@ -100,8 +116,9 @@ _STOPPING = {
     "preempt_mode": ("PreemptMode", ("", "cluster")),
     "preempt_exempt_time": ("PreemptExemptTime", ("",)),
 }
-#: The values of other columns when they are not set.
-_UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
+#: Columns of factors, 1 of most QOS.
+USAGE_FACTOR, LIMIT_FACTOR = "UsageFactor", "LimitFactor"
+_MOST_FACTOR = 1e9
 #: Columns that say nothing about when jobs run.
 _OF_NO_USE = ("id", "descr")
 #: The column whose words are told one by one, such as PartitionTimeLimit.
@@ -205,6 +222,37 @@ def in_place_of(
     }
 
 
+def usage_factors(known: Sequence[Qos]) -> dict[str, float]:
+    """Return by what QOS multiply what their jobs are charged, of those that do."""
+    return {qos.name: qos.usage_factor for qos in known if qos.usage_factor not in (None, 1)}
+
+
+def by_limit_factors(quotas: Iterable[Quota], known: Sequence[Qos]) -> Iterator[Quota]:
+    """Yield the limits of associations where QOS multiply them for their jobs by LimitFactor.
+
+    It counts for GrpTRES and MaxTRES (``_apply_limit_factor`` in ``acct_policy.c`` of Slurm 22.05).
+    The jobs of each factor are held by limits of their own, which count all jobs.
+    """
+    factors = {qos.name: qos.limit_factor for qos in known if qos.limit_factor not in (None, 0, 1)}
+    for quota in quotas:
+        scaled = {of: most for of, most in quota.bounds if factors and _is_of_tres(of)}
+        rest = {of: most for of, most in quota.bounds if of not in scaled}
+        if rest or not scaled:
+            yield replace(quota, bounds=rest)
+        if scaled:
+            yield replace(quota, bounds=scaled, spares=(*quota.spares, *factors))
+        for factor in dict.fromkeys(factors.values() if scaled else ()):
+            others = (qos.name for qos in known if factors.get(qos.name) != factor)
+            bounds = {of: int(most * factor) for of, most in scaled.items()}
+            yield replace(quota, bounds=bounds, spares=(*quota.spares, *others))
+
+
+def _is_of_tres(amount: str) -> bool:
+    """Return whether an amount is a trackable resource of a job."""
+    of_resource = amount_within(amount) == amount and amount not in OF_ONE_JOB
+    return of_resource and bool(tres_of(amount))
+
+
 def is_over(qos: Qos) -> bool:
     """Return whether the limits of a QOS come before those of the partition's own."""
     return _OVER in map(str.casefold, _flags(qos))
@@ -220,11 +268,9 @@ def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
     left = unfollowed(qos.limits) + ["Preempt"] * bool(qos.preempts)
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
-    left += [
-        name
-        for name, text in qos.others.items()
-        if name.casefold() not in (*_OF_NO_USE, _FLAGS) and _UNLESS_SET.get(name.casefold()) != text
-    ]
+    left += [name for name in qos.others if name.casefold() not in (*_OF_NO_USE, _FLAGS)]
+    left += [USAGE_FACTOR] * (qos.usage_factor not in (None, 1))
+    left += [LIMIT_FACTOR] * (qos.limit_factor not in (None, 1))
     left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() not in (_OVER, _DENIES)]
     return [Left(qos.name, name) for name in left]
 

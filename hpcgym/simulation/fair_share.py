@@ -73,17 +73,21 @@ def accounts_of(
     watts, energy_capacity = _energy(power, width, cluster, energy)
     by_part = [charged(part, rules.charged, cluster.partitions) for part in every]
     of_jobs = np.concatenate(by_part)
-    rate = np.stack([of_jobs, watts])
+    rate = np.stack([of_jobs, watts]) * np.concatenate([*map(rules.factor_of, every)])
     # charged alike, jobs have the machine's processors, to the last bit
     alike = np.array_equal(of_jobs, width)
     each = 1.0 if alike else math.fsum(of_jobs.tolist()) / max(int(width.sum()), 1)
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
+    now = begin if workload.initial is None else workload.initial.begin
+    period = rules.period_s * ticks
     own = len(by_end)  # from there on are the jobs that are simulated
     endless = rules.half_life_s == math.inf
     book = {
         "leaves": tree.leaves,
         "half_life": 0 if endless else min(int(rules.half_life_s) * ticks, FOREVER),
+        "period": period,
+        "counted": now * ticks // period * period if period else 0,
         "ticks": ticks,
         "begin": begin * ticks,
         "epoch": begin * ticks,
@@ -109,8 +113,8 @@ def accounts_of(
     if past is not None:
         of_past = {"owner": tree.owner[by_end], "rate": rate[:, by_end].copy()}
         run = np.ascontiguousarray(recorded_run_time(past)[by_end])
-        used, accounts["book"] = charge_past(accounts | of_past, run, ends[by_end])
-        accounts["used"] = used.reshape(2, n)
+        used, recent, accounts["book"] = charge_past(accounts | of_past, run, ends[by_end])
+        accounts |= {"used": used.reshape(2, n), "recent": recent.reshape(2, n)}
     return accounts
 
 

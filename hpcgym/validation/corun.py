@@ -123,6 +123,7 @@ class SharedSchedule(NamedTuple):
     nodes, sockets, cores : nodes, sockets of each, cores of each socket.
     parts : of each node.
     files : the file system that jobs share; None: none, or one that slows no job down.
+    period : ticks, at multiples of which usage counts; 0: as jobs end.
     """
 
     ticks: int
@@ -144,6 +145,7 @@ class SharedSchedule(NamedTuple):
     cores: int
     parts: int
     files: FileTraffic | None = None
+    period: int = 0
 
 
 def prove_shared(
@@ -237,6 +239,8 @@ def check_starts(schedule: SharedSchedule) -> list[str]:
     violations = cases(start < submit, text, seconds, submit / schedule.ticks)
     violations += cases(end <= start, "job {} does not end after its start at {:.9f} s", seconds)
     happens = np.isin(start, np.concatenate((submit, end)))
+    if schedule.period:
+        happens |= start % schedule.period == 0
     text = "job {} starts at {:.9f} s, when no job is submitted or ends"
     return violations + cases(~happens, text, seconds)
 
@@ -377,6 +381,7 @@ def shared_schedule(result: Result, shared: Coschedule) -> SharedSchedule:
     group = result.cluster.groups[0]
     allocation = result.allocation
     assert allocation is not None
+    fair_share = result.scheduler.fair_share
     sockets = group.sockets
     cores = group.resources["core"] // sockets
     units = allocation.units.astype(np.int64)
@@ -402,6 +407,7 @@ def shared_schedule(result: Result, shared: Coschedule) -> SharedSchedule:
         cores=cores,
         parts=shared.parts,
         files=_files(result, shared),
+        period=0 if fair_share is None else fair_share.period_s * shared.ticks,
     )
 
 

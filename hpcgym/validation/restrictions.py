@@ -203,6 +203,13 @@ def openings(result: Result) -> Times:
     return np.array(sorted(opened), np.int64)
 
 
+def countings(result: Result) -> Times:
+    """Return when jobs start as usage counts anew, by the period of fair share, (k,) [s]."""
+    period = 0 if result.scheduler.fair_share is None else result.scheduler.fair_share.period_s
+    start = result.start[result.start >= result.begin]
+    return start[start % period == 0] if period else np.zeros(0, np.int64)
+
+
 def _longest_delay(result: Result) -> int:
     """Return how long a job may wait for its processors to be switched off and on [s]."""
     powers = (result.cluster, *(group.power for group in result.cluster.groups))

@@ -289,6 +289,7 @@ def _of_runs(result: Result) -> Proofs:
     if stops is not None:
         changes.append(lost_runs.exempt_until(runs, stops, np.array(lost_runs.called(result))[job]))
     changes.append(restrictions.openings(runs if result.suspended is None else result))
+    changes.append(restrictions.countings(runs))
     line = schedules.timeline_of(runs, lasts, np.concatenate(changes))
     if result.suspended is not None:
         line = replace(line, waiting=line.waiting - lost_runs.suspended(line, job))

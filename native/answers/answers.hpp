@@ -58,7 +58,7 @@ class Answers {
   // Give the waiting jobs their scores when a simulation begins.
   template <class S>
   void begin(S& s) {
-    if (shares) shares->begin(s);
+    if (shares) shares->charge_running(s), shares->begin(s);
     express(s);
   }
   // Whether scores are worked out when a pass needs a head, and not before each. Nobody may look at

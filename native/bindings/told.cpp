@@ -84,6 +84,9 @@ Accounts accounts_of(const Told& told, i64 n_jobs) {
   found.used = halves<double>(told, "used");
   found.recent = halves<double>(told, "recent");
   found.book = told.records<Book>("book", 1)[0];
+  const i64 period = found.book.period;
+  expect(period == 0 || (is_between(period, 1, forever) && found.book.counted % period == 0),
+         "book: a period of 1 or more, counted up to a multiple of it");
   expect(static_cast<i64>(found.used[0].size()) == n && found.recent[0].size() == found.used[0].size(),
          "used, recent: one for each account");
   expect(std::all_of(found.parent.begin(), found.parent.end(), [n](i64 a) { return a >= -1 && a < n; }),
@@ -107,6 +110,7 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   found.times = told.column<i64>("times", n_jobs);
   found.clock = *told.column<i64>("clock", 1);
   expect(is_between(found.clock, 0, 604'799), "clock: a time of the week");
+  if (told.has("layer")) found.layer = told.list<double>("layer");
   return found;
 }
 

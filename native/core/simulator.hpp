@@ -451,17 +451,24 @@ struct Simulator {
   i64 next_coming() const {
     return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
   }
-  // After a pass: note when the next one is due as time alone lets quotas bar a job no more.
+  // After a pass: note when the next one is due as time alone lets quotas bar a job no more, or usage
+  // counts anew and jobs wait.
   void note_opening() {
     opens = forever;
-    if (!quotas || !quotas->weighs_time() || !quotas->may_open(time)) return;
-    interrupts.look(queue.jobs.size_in_blocks());
-    queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
+    if (quotas && quotas->weighs_time() && quotas->may_open(time)) {
+      interrupts.look(queue.jobs.size_in_blocks());
+      queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
+    }
+    if (const i64 period = usage_period(); period > 0 && !queue.empty())
+      opens = std::min(opens, (floor_div(time, period) + 1) * period);
     if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
+  // At multiples of which usage counts; 0: as jobs end.
+  i64 usage_period() const { return model.accounts ? model.accounts->book.period : 0; }
   // Whether priorities by usage change without a new charge.
   bool usage_fades() const {
     const auto& a = model.accounts;
+    if (usage_period() > 0) return true;
     return a && !a->book.in_a_tree &&
            (a->kinds[0] == Usage::mixed || a->kinds[1] == Usage::mixed);
   }

@@ -60,6 +60,8 @@ struct Book {  // scalars of the accounts
   HPC_RECORD(
       i64 leaves;      // accounts of jobs; they are the first
       i64 half_life;   // of usage, 0: no decay
+      i64 period;      // at multiples of which running jobs are charged, too; 0: jobs as they end
+      i64 counted;     // the last of these multiples up to which they are
       i64 ticks;       // of the clock in a second; the times below are in ticks
       i64 begin;       // since when the machine has been available
       i64 epoch;       // when usage has the factor 1
@@ -107,6 +109,7 @@ struct Expression {  // steps in postfix order; evaluated where scores order
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
   i64 clock = 0;               // [s] time of the week at time 0
+  std::vector<double> layer;   // numbers of the last step, if it is that of a network
 
   // Call f(column) for each column by job.
   template <class F>

@@ -73,15 +73,18 @@ struct NoEpisode : std::invalid_argument {
 // An environment for any machine: one virtual call for a step, none within.
 class AnyEnvironment {
  public:
-  const Table& table;  // owned by the caller, as is the memory of the row
+  const std::shared_ptr<const Table> log;
+  const Table& table = *log;  // the caller owns the memory of its columns, and that of the row
 
-  explicit AnyEnvironment(const Table& t) : table(t) {}
+  explicit AnyEnvironment(std::shared_ptr<const Table> of) : log(std::move(of)) {}
   AnyEnvironment(const AnyEnvironment&) = delete;
   virtual ~AnyEnvironment() = default;
   virtual std::size_t bytes() const = 0;  // of its simulation
   virtual const Episode& episode() const = 0;
   virtual void limit(const Limits& limits) = 0;  // of the next episode
   virtual void begin_with(std::shared_ptr<const OwnAccounts> accounts) = 0;
+  // Whether a task begins the next episode.
+  virtual bool is_beginning(Todo task) const = 0;
   // Throw unless the environment can do this task.
   virtual void check(Todo task) const = 0;
   // Do one action, or begin the next episode, or only show; write the outputs.
@@ -109,7 +112,8 @@ class Environment final : public AnyEnvironment {
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), remembered_(t, r.size_of_window) {}
+  Environment(std::shared_ptr<const Table> of, const Row& r)
+      : AnyEnvironment(std::move(of)), row(r), remembered_(table, r.size_of_window) {}
 
   std::shared_ptr<AnySimulation> simulation() const override {
     if (!made_) throw NoEpisode();
@@ -129,6 +133,9 @@ class Environment final : public AnyEnvironment {
   }
   const Episode& episode() const override { return now(); }
   void begin_with(std::shared_ptr<const OwnAccounts> own) override { next_accounts_ = std::move(own); }
+  bool is_beginning(Todo task) const override {
+    return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
+  }
   void check(Todo task) const override {
     const Episode& p = now();
     const bool begins = is_beginning(task);
@@ -168,7 +175,7 @@ class Environment final : public AnyEnvironment {
     remembered_.rows.forget();
   }
   void hide(const Row& of_hidden, const AnySimulation& hidden) const override {
-    Environment(table, of_hidden).go_on_hidden(hidden);
+    Environment(log, of_hidden).go_on_hidden(hidden);
   }
   std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const override {
     return made_anew(std::move(accounts));
@@ -208,9 +215,6 @@ class Environment final : public AnyEnvironment {
     pay_at_once();
   }
   // Whether this task begins another episode.
-  bool is_beginning(Todo task) const {
-    return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
-  }
   // Begin the episode of the row, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
@@ -547,7 +551,7 @@ class Environment final : public AnyEnvironment {
     Row own = row;
     own.episode = &step, own.fresh = started.data(), own.terms = terms.data();
     own.unpaid = unpaid.data(), own.gone = gone.data(), own.gone_bsld = gone_bsld.data();
-    Environment once(table, own);
+    Environment once(log, own);
     once.made_ = made_;
     once.pay();
     std::copy_n(terms.data(), n_terms, row.totals);

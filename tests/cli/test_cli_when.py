@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,17 @@ def test_waiting_jobs_have_a_row_each(log: Path) -> None:
     assert [int(row["job"]) for row in rows] == table.job.tolist()
     assert [float(row["p50_s"]) for row in rows] == table.p50.tolist()
     assert {row["time_s"] for row in rows} == {str(AT)}
+
+
+def test_long_queues_under_the_rules_of_slurm_have_fewer_futures(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("when", "--log", log, "--at", AT, "--scheduler")
+    assert "64 futures by" in succeed(*asked, "easy:backfill=slurm").stdout
+    monkeypatch.setattr(sys.modules["hpcgym.cli.when"], "_MANY_WAIT", 1)
+    assert "16 futures by" in succeed(*asked, "easy:backfill=slurm").stdout
+    assert "64 futures by" in succeed(*asked, "easy").stdout
+    assert "8 futures by" in succeed(*asked, "easy:backfill=slurm", "--futures", 8).stdout
 
 
 def test_one_job_is_a_sentence(log: Path) -> None:

@@ -173,6 +173,72 @@ def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
     assert (second < first).all()  # user 2, who came later, has always used less
 
 
+#: (submit time, user, processors, run time) of jobs on two or four processors, and their starts,
+#: with usage that counts each 100 s and is never forgotten.
+BY_PERIOD = {
+    # at 120 s, up to 100 s both users have used the same: job 2 came first. Charged as jobs end,
+    # user 2 has used 120 s and user 1 nothing
+    "running jobs count": (
+        2,
+        [(0, 1, 1, 250), (0, 2, 1, 120), (10, 2, 1, 50), (11, 1, 1, 50)],
+        120,
+    ),
+    # at 100 s user 2, who has used nothing, comes before user 1, whose job waits for room
+    "the order changes with time": (4, [(0, 1, 2, 250), (10, 1, 4, 50), (11, 2, 1, 50)], 100),
+}
+
+
+@pytest.mark.parametrize(("processors", "rows", "start"), BY_PERIOD.values(), ids=[*BY_PERIOD])
+def test_usage_that_counts_by_period(
+    processors: int, rows: list[tuple[int, int, int, int]], start: int
+) -> None:
+    """By hand: what starts at a time, under strict order."""
+    workload = users_workload(rows, processors)
+    fair = FairShare(math.inf, formula="fair-tree", period_s=100)
+    result = simulate(workload, "fairshare", backfill="none", fair_share=fair)
+    assert result.start[2] == start
+    at_ends = simulate(workload, "fairshare", backfill="none", fair_share=replace(fair, period_s=0))
+    assert at_ends.start[2] > start
+
+
+def test_charges_by_period_decay_as_in_slurm() -> None:
+    """Priorities of _decay_thread and _apply_new_usage, step by step, with a factor each second."""
+    rows = [(0, 1, 3, 430), (0, 2, 1, 1000), (500, 1, 2, 300), (2000, 1, 4, 10), (2000, 2, 4, 10)]
+    workload, half_life, period = users_workload(rows, 4), 700, 300
+    factor = 1 - 0.693 / half_life
+    fair = FairShare(half_life, period_s=period)
+    runs = [(1, 3, 0, 430), (2, 1, 0, 1000), (1, 2, 500, 800)]
+    used = {1: 0.0, 2: 0.0}
+    for step in range(period, 2000, period):
+        for user, width, begin, end in runs:  # jobs that have ended since the last step
+            if step - period < end < step:
+                seconds = end - max(begin, step - period)
+                used[user] += width * seconds * factor**seconds
+        used = {user: usage * factor**period for user, usage in used.items()}
+        for user, width, begin, end in runs:
+            if begin < step <= end:
+                seconds = step - max(begin, step - period)
+                used[user] += width * seconds * factor**seconds
+    last = 2000 // period * period
+    available = 4 * half_life / math.log(2) * (1 - 0.5 ** (last / half_life))
+    expected = [2 ** (-used[user] / available / 0.5) for user in (1, 2)]
+    assert priorities(workload, fair, Cluster(4))[3:] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("period", [0, 300])
+def test_queues_multiply_what_their_jobs_are_charged(period: int) -> None:
+    """As if the jobs of the queue had asked for half as much of what is charged."""
+    jobs = hpcgym.load_workload("lublin:jobs=300,processors=32,seed=4,load=2.5,users=8")
+    queue = jobs.user_id % 2
+    jobs = jobs.with_columns(queue=queue, billing=2 * jobs.requested_processors)
+    halved = jobs.with_columns(billing=jobs.requested_processors * (1 + queue))
+    rules = f"half_life_s=3600,charged=billing,formula=fair-tree,period_s={period}"
+    fair = FairShare.parse(rules)
+    result = simulate(jobs, "fairshare", fair_share=replace(fair, factors={"interactive": 0.5}))
+    assert result.start.tolist() == simulate(halved, "fairshare", fair_share=fair).start.tolist()
+    assert result.start.tolist() != simulate(jobs, "fairshare", fair_share=fair).start.tolist()
+
+
 @pytest.mark.parametrize("policy", ["fairshare", {"fairshare": 100.0, "wait": 0.0101}])
 def test_what_is_charged_may_be_another_amount(policy: Any) -> None:
     """Against the slow order, which is told what each job is billed."""

@@ -41,6 +41,17 @@ def test_a_backtest_has_a_row_for_each_method() -> None:
     assert recent[0] == recent[1]  # the same waits, whatever the rules
 
 
+def test_another_method_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, scored and pooled like the others."""
+    row = methods.Method("twice the point of medians", lambda m, _: np.full(21, 2 * m.median))
+    monkeypatch.setitem(methods.TABLE, "twice", row._replace(pooled=True))
+    monkeypatch.setitem(methods.METHODS, "twice", row.says)
+    table = hpcgym.backtest(LOG, "easy", moments=5, futures=4).set_index("method")
+    assert table.weight["twice"] > 0
+    assert table.crps["twice"] != table.crps["median"]
+    assert table.weight.sum() == pytest.approx(1)
+
+
 def test_without_the_learner_its_rows_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosting, "find_spec", lambda name: None)
     with pytest.warns(HpcgymWarning, match=r"left out: boosting; .* install .*forecast"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.state import MachineState, snapshots
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.policies.networks import aged_network
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.workload.model import Workload
 
 LOG = hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.1,seed=3")
+NETWORK = replace(aged_network(5), output=np.linspace(-1, 1, 5))
 QUOTA = "user:processors=40"
 
 #: Rules, and the machine that they are on, by which futures are those of ``simulate``.
@@ -42,6 +45,7 @@ RULES: list[tuple[str, dict[str, Any]]] = [
     # learned
     ("aged", {}),
     ("evolved", {}),
+    ("saf-typical", {"policy": NETWORK}),
     ("saf-typical-20h-hold", {}),
     ("easy-e-loss", {}),
     ("easy", {"estimate": "user-ratio", "correction": "incremental", "policy_estimate": "ave3"}),

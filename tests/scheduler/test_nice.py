@@ -58,7 +58,9 @@ def test_priorities_are_those_that_slurm_works_out(
     hpcgym.validate_schedule(result)
 
 
-def served(folder: Path, text: str, nice: list[int], **columns: list[int]) -> list[int]:
+def served(
+    folder: Path, text: str, nice: list[int], first_s: int = 100, **columns: list[int]
+) -> list[int]:
     """Return the jobs behind job 0, which has the machine, in the order in which they are served.
 
     Each needs all of it, and they come a second after each other.
@@ -69,8 +71,8 @@ def served(folder: Path, text: str, nice: list[int], **columns: list[int]) -> li
     jobs = Workload.from_columns(
         {
             "submit_time": list(range(n)),
-            "run_time": [100] * n,
-            "requested_time": [100] * n,
+            "run_time": [first_s] + [100] * (n - 1),
+            "requested_time": [first_s] + [100] * (n - 1),
             "requested_processors": [4] * n,
             "nice": [-1, *nice],
             **{name: [0, *values] for name, values in columns.items()},
@@ -115,12 +117,12 @@ def test_no_nice_leaves_a_tier(tmp_path: Path) -> None:
 @pytest.mark.parametrize("formula", ["", "PriorityFlags=NO_FAIR_TREE\n"])
 def test_beside_fair_share(tmp_path: Path, formula: str) -> None:
     """By hand: 2 and 3 are of a user who has used nothing, which is worth more than the nice of 2
-    and less than that of 3."""
+    and less than that of 3. Job 0 ends as usage counts."""
     text = f"PriorityWeightFairshare=1000\n{formula}PartitionName=1 Nodes=ALL\n"
     text += "PartitionName=2 Nodes=ALL PriorityTier=2\n"
     nice = [0, 10, MOST_NICE, MOST_NICE]
     users = [0, 1, 1, 2]
-    assert served(tmp_path, text, nice, user_id=users, partition=[1, 1, 1, 2]) == [4, 2, 1, 3]
+    assert served(tmp_path, text, nice, 300, user_id=users, partition=[1, 1, 1, 2]) == [4, 2, 1, 3]
     policy = find_scheduler(str(tmp_path / "slurm.conf")).policy
     assert policy == "2147485646 * (partition == '2') + 1000 * fairshare - min(nice, 1000)"
 

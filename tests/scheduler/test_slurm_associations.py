@@ -243,22 +243,22 @@ def named(jobs: Workload, users: list[str], accounts: list[str]) -> Workload:
 def test_shares_and_limits_beside_a_slurm_conf(tmp_path: Path) -> None:
     """By hand, on 8 processors; physics and biology have at most 4 together.
 
-    Jobs 0 and 1 take them, job 2 of biology is passed over, and job 3 of other starts. At 10 s
-    alice and carol have used 20 processor s each and dora none: her job 5 is first, and takes the
-    rest. At 11 s science has used 40 processor s for 30 shares, and other 40 for 10. In science
-    physics has used as much for 3 shares as biology for 1. So alice's job 4 is first, and takes all
-    that the limit lets; carol's job 2 starts when that has ended.
+    Jobs 0 and 1 take them, job 2 of biology is passed over, and job 3 of other starts. At 600 s
+    alice and carol have used 1200 processor s each, and dora 2160 with her job 3 that still runs.
+    So science has used 2400 for 30 shares, other 2160 for 10; in science physics has used as much
+    for 3 shares as biology for 1. So alice's job 4 is first, and takes all that the limit lets;
+    carol's job 2 starts when that has ended, and dora's job 5 when job 3 has.
     """
     file, path = tmp_path / "slurm.conf", written(tmp_path, science={"GrpTRES": "cpu=4"})
-    file.write_text(CONF)
+    file.write_text(CONF + "PriorityCalcPeriod=1\n")
     name = f"{file}:assoc={path}"
     assert is_scheduler(name)
     users = ["alice", "carol", "carol", "dora", "alice", "dora"]
     accounts = ["physics", "biology", "biology", "other", "physics", "other"]
-    jobs = few_jobs(8, [0, 0, 0, 1, 2, 3], [10] * 6, [2, 2, 2, 4, 4, 4])
+    jobs = few_jobs(8, [0, 0, 0, 60, 120, 180], [600] * 6, [2, 2, 2, 4, 4, 4])
     jobs = named(jobs, users, accounts)
     result = hpcgym.simulate(jobs, name, processors=8)
-    assert result.start.tolist() == [0, 0, 21, 1, 11, 10]
+    assert result.start.tolist() == [0, 0, 1200, 60, 600, 660]
     hpcgym.validate_schedule(result)
     scheduler = find_scheduler(name)
     assert isinstance(scheduler.fair_share, FairShare)
@@ -358,6 +358,39 @@ def test_whoever_is_spared_counts(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         result = hpcgym.simulate(jobs, f"{file}:assoc={path}+qos={qos}", processors=8)
     assert result.start.tolist() == [0, 20, 2, 10, 4]
+    hpcgym.validate_schedule(result)
+
+
+def test_factors_of_qos(tmp_path: Path) -> None:
+    """By hand: physics may have 4 processors, and jobs of high twice as many, beside all others.
+
+    Job 0 has 4, so job 1 waits for it, though job 2 of high starts; at 100 s job 1 is one too many
+    beside job 2 up to its end.
+    """
+    limits = {"GrpJobs": "4", "GrpTRES": "cpu=4", "MaxTRES": "cpu=6", "MaxTRESPerNode": "cpu=6"}
+    file, path = tmp_path / "slurm.conf", written(tmp_path, physics=limits)
+    file.write_text(CONF)
+    qos = tmp_path / "qos.txt"
+    text = "Name|UsageFactor|LimitFactor\nhigh|2|2.000000\nlow|0.5|\nnormal|1.000000|0\n"
+    qos.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler = find_scheduler(f"{file}:assoc={path}+qos={qos}")
+    assert isinstance(scheduler.fair_share, FairShare)
+    assert scheduler.fair_share.factors == {"high": 2, "low": 0.5}
+    assert [*map(str, scheduler.quota)] == [
+        "group=physics/group:jobs=4",
+        "group=physics/group/spares=high:processors=4",
+        "group=physics/group/spares=low|normal:processors=8",
+        "group=physics/job:processors-a-node=6",
+        "group=physics/job/spares=high:processors=6",
+        "group=physics/job/spares=low|normal:processors=12",
+    ]
+    jobs = few_jobs(8, [0, 1, 2], [100, 10, 200], [4, 1, 4])
+    jobs = named(jobs, ["alice"] * 3, ["physics"] * 3).with_columns(queue=[0, 0, 1])
+    jobs = replace(jobs, header={**jobs.header, "Queue": ["0 normal", "1 high"]})
+    result = hpcgym.simulate(jobs, scheduler, processors=8)
+    assert result.start.tolist() == [0, 202, 2]
     hpcgym.validate_schedule(result)
 
 

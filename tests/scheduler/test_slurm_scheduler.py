@@ -50,7 +50,7 @@ def test_all_that_is_followed(tmp_path: Path) -> None:
         "1000 * min(wait / 1209600, 1) + 50 * processors / 64 + 10000 * fairshare"
         " - min(nice, 11050)"
     )
-    assert scheduler.fair_share == FairShare(half_life_s=86_400, formula="fair-tree")
+    assert scheduler.fair_share == FairShare(86_400, formula="fair-tree", period_s=300)
     jobs = hpcgym.load_workload("lublin:jobs=100,processors=64,load=1.2,seed=1")
     result = hpcgym.simulate(jobs, file, cluster=file)
     hpcgym.validate_schedule(result)
@@ -113,16 +113,17 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert find_scheduler(file).fair_share == FairShare(half_life_s=math.inf)
+            assert find_scheduler(file).fair_share == FairShare(math.inf, period_s=300)
     file = conf(tmp_path, "PriorityWeightFairshare=1\nFairShareDampeningFactor=3\n")
-    assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
-    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=FAIR_TREE\n")
+    tree = FairShare(formula="fair-tree", period_s=300)
+    assert find_scheduler(file).fair_share == tree
+    text = "PriorityWeightFairshare=1\nPriorityFlags=FAIR_TREE\nPriorityCalcPeriod=10\n"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
+        assert find_scheduler(conf(tmp_path, text)).fair_share == replace(tree, period_s=600)
     file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,ACCRUE_ALWAYS\n")
     with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
-        assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
+        assert find_scheduler(file).fair_share == FairShare(period_s=300)
 
 
 def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:

@@ -16,14 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
+from hpcgym.errors import (
+    HpcgymError,
+    check_choice,
+    check_each_once,
+    is_number,
+    number_in,
+    unknown,
+)
 from hpcgym.files import check_is_there, toml_file
 from hpcgym.scheduler.policies.features import names_of_jobs
-from hpcgym.units import WEEK_S, in_seconds
+from hpcgym.units import WEEK_S, in_seconds, whole_seconds
 from hpcgym.workload.amounts import amount_called, amount_problem
+from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.model import Workload
 
 MOST_SECONDS = 2**53
+_MOST_FACTOR = 1e9
 
 BY_GROUP = "group"
 AT = "@"  #: between a user and an account, and before an account, of names of the log
@@ -34,7 +43,7 @@ CLASSIC, FAIR_TREE = FORMULAS = ("classic", "fair-tree")
 Account = int | str  # a user's number, or the name of an account above users
 #: What a text may say -> whether it is a number.
 _IN_TEXT = {
-    **dict.fromkeys(("half_life_s", "damping"), True),
+    **dict.fromkeys(("half_life_s", "damping", "period_s"), True),
     **dict.fromkeys(("accounts", "formula", "charged"), False),
 }
 #: The amount that is charged where no other is named.
@@ -71,6 +80,14 @@ class FairShare:
     charged : the amount of which jobs are charged seconds, such as "gpu", or "billing", as Slurm
         does with TRESBillingWeights (``calc_job_billable_tres``). By the classic formula the
         machine has so much of it as its processors have by the mean of the jobs.
+    factors : queue -> by what a second of its jobs is multiplied, at least 0; 1 for all others
+        (UsageFactor of Slurm's QOS).
+    period_s : 0: a job is charged when it ends. Else usage counts, and priorities change, at
+        multiples of it on the log's clock only, as in Slurm each PriorityCalcPeriod. There a job
+        that runs is charged what it ran since the last multiple; a job that ended meanwhile, what
+        it ran up to its end. So many seconds s count as s f^s, and usage is multiplied by f in each
+        second, with f = 1 - 0.693 / half_life_s (``_decay_thread`` and ``_apply_new_usage`` of
+        priority/multifactor in Slurm 22.05).
 
     Raises
     ------
@@ -89,11 +106,15 @@ class FairShare:
     accounts: str | Mapping[Account, str] | None = field(default=None, hash=False)
     formula: str = CLASSIC
     charged: str = _USUAL
+    period_s: int = 0
+    factors: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "half_life_s", _half_life(self.half_life_s))
         settle(self, "damping", _above_zero("damping", self.damping))
+        settle(self, "period_s", whole_seconds("period_s", self.period_s))
+        settle(self, "factors", _factors(self.factors))
         settle(self, "accounts", _accounts(self.accounts))
         settle(self, "shares", _shares(self.shares))
         check_choice("formula", self.formula, FORMULAS)
@@ -118,6 +139,11 @@ class FairShare:
             parts[1] = f"formula={self.formula}"
         if self.charged != _USUAL:
             parts.append(f"charged={self.charged}")
+        if self.period_s:
+            parts.append(f"period_s={self.period_s}")
+        if self.factors:
+            listed = " ".join(f"{name}={factor:g}" for name, factor in self.factors.items())
+            parts.append(f"factors {listed}")
         few = not self.by_name or len(self.shares) <= _FEW
         if not few:
             parts.append(f"{len(self.shares):,} shares of accounts and their users")
@@ -218,9 +244,19 @@ class FairShare:
             "accounts": accounts,
             "formula": self.formula,
             "charged": self.charged,
+            "period_s": self.period_s,
+            "factors": dict(self.factors),
         }
-        usual = {"formula": CLASSIC, "charged": _USUAL}
+        usual = {"formula": CLASSIC, "charged": _USUAL, "period_s": 0, "factors": {}}
         return {name: value for name, value in table.items() if usual.get(name) != value}
+
+    def factor_of(self, workload: Workload) -> NDArray[np.float64]:
+        """Return by what a second of each job is multiplied, (n_jobs,)."""
+        of_jobs = np.ones(len(workload))
+        queues = called_in(workload, "queue") if self.factors else None
+        for name, factor in self.factors.items():
+            of_jobs[queues == name] = factor
+        return of_jobs
 
     @property
     def by_name(self) -> bool:
@@ -376,6 +412,18 @@ def _half_life(value: Any) -> float:
     if isinstance(value, str) or not 1 <= seconds <= MOST_SECONDS or seconds != value:
         raise HpcgymError(f"half_life_s must be whole seconds, at least 1, or inf, not {value!r}")
     return seconds
+
+
+def _factors(given: Any) -> dict[str, float]:
+    """Return factors by queue, checked."""
+    if not isinstance(given, Mapping):
+        raise HpcgymError(f"factors must be a mapping of queues to factors, not {given!r}")
+    for name, factor in given.items():
+        if not (isinstance(name, str) and is_number(factor) and 0 <= factor < _MOST_FACTOR):
+            raise HpcgymError(
+                f"factors: {name!r}: {factor!r} is no queue with a number from 0 to 10^9"
+            )
+    return {name: float(factor) for name, factor in given.items()}
 
 
 def _above_zero(what: str, value: Any) -> float:
