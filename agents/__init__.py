@@ -3,6 +3,7 @@
 To read an algorithm from top to bottom, take ``job_ppo``, which learns on the vector environments
 themselves, or ``rule_es``, which finds a formula for a scheduler: both by ``train(make, seed,
 steps)``, as the suite calls it. What agents share:
+``replays``, the searches on replays of whole logs (``rule_es``, ``net_es``), by ``evolution``;
 ``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
 ``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
 ``search``. ``maskable_ppo`` trains a network by Stable-Baselines3, in the same way;
@@ -49,10 +50,14 @@ AGENTS = {
 }
 _NETWORKS = ("job_ppo", "maskable_ppo")
 
+#: The agent that learns a policy of schedulers, ``network:FILE``.
+NETWORK = "net-es"
+
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {
     "job-ppo": ("job_ppo", "JobPpo"),
     "maskable-ppo": ("maskable_ppo", "MaskablePpo"),
+    "net-es": ("net_es", "NetEs"),
     "rule-es": ("rule_es", "RuleEs"),
     "xnes": ("xnes", "Xnes"),
 }
@@ -87,9 +92,16 @@ def load(path: str | Path) -> Any:
 
 def ending_of(name: str) -> str:
     """Return how the names of an agent's files end, of one of AGENTS or TRAINED."""
+    if name == NETWORK:
+        return ".json"
     if name not in AGENTS:  # what it learns is a scheduler
         return ".toml"
     return ".pt" if AGENTS[name] in _NETWORKS else ".json"
+
+
+def named_file(name: str, path: str | Path) -> str:
+    """Return what names the file of a trained agent to ``hpcgym.study.evaluate``."""
+    return f"network:{path}" if name == NETWORK else str(path)
 
 
 def is_rlscheduler(text: str | Path) -> bool:

@@ -4,6 +4,9 @@ A network takes the fields of the observation that its inputs are named after, a
 or all of it in one input where observations are flat. In front of each it has one dimension for
 several environments, which is 1 here. Its first output are numbers of all actions, of which the
 greatest that the mask allows is taken, or the action itself. Files run no code.
+
+A network that scores single jobs inside the engine (:mod:`hpcgym.scheduler.policies.networks`) is
+written as such a file, too, for others that score jobs.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ import onnxruntime
 from gymnasium import spaces
 
 from hpcgym.agents.saved import read_spec
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import MEGABYTE, bytes_of
+from hpcgym.files.writing import whole_file
+from hpcgym.scheduler.policies.networks import Network
 
 _MOST = 256 * MEGABYTE
 
@@ -117,3 +122,51 @@ def load(path: str | Path) -> OnnxModel:
     except Exception as error:  # whatever onnxruntime finds wrong
         problem = str(error).splitlines()[0]
         raise HpcgymError(f"{path} cannot be read as a network of ONNX: {problem}") from None
+
+
+def write_onnx(path: str | Path, network: Network) -> None:
+    """Write the scorer of jobs that a network is, for onnxruntime and others.
+
+    Its input "inputs" is (jobs, n) double: the values of the network's inputs before they are
+    scaled, in their order, which stand in the model's metadata as ``inputs``, one in a line. Its
+    output "scores" is (jobs,) double, as :meth:`Network.scores`.
+
+    Raises
+    ------
+    HpcgymError : the package onnx is missing, or the file cannot be written.
+    """
+    try:
+        from onnx import TensorProto, helper, numpy_helper
+    except ModuleNotFoundError:
+        raise HpcgymError(f"to write ONNX needs the package onnx: {installing('agents')}") from None
+    numbers = {
+        "center": network.center,
+        "scale": network.scale,
+        "hidden": network.hidden.T,
+        "bias": network.bias,
+        "output": network.output,
+        "skip": network.skip,
+    }
+    steps = [
+        ("Sub", ["inputs", "center"], "centred"),
+        ("Div", ["centred", "scale"], "scaled"),
+        ("MatMul", ["scaled", "hidden"], "weighted"),
+        ("Add", ["weighted", "bias"], "sums"),
+        ("Tanh", ["sums"], "units"),
+        ("MatMul", ["units", "output"], "of_units"),
+        ("MatMul", ["scaled", "skip"], "of_inputs"),
+        ("Add", ["of_inputs", "of_units"], "scores"),
+    ]
+    sides = [("inputs", ["jobs", len(network.inputs)]), ("scores", ["jobs"])]
+    shown = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, of) for name, of in sides]
+    graph = helper.make_graph(
+        [helper.make_node(kind, taken, [made]) for kind, taken, made in steps],
+        "scores of jobs",
+        shown[:1],
+        shown[1:],
+        [numpy_helper.from_array(np.ascontiguousarray(v), name) for name, v in numbers.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    helper.set_model_props(model, {"inputs": "\n".join(network.inputs)})
+    with whole_file(path, folders=True) as part:
+        part.write_bytes(model.SerializeToString())

@@ -268,26 +268,58 @@ class ReplaySettings(Settings):
 
 
 @dataclass(frozen=True)
-class RuleEsSettings(Settings):
+class SearchSettings(Settings):
+    """A search on replays; see :class:`hpcgym.agents.replays.ReplaySearch`."""
+
+    generations: int = whole(40, "Generations of vectors, if the search does not end before.", 1)
+    population: int = whole(12, "Vectors of a generation.", 4)
+    sigma: float = real(0.3, "Standard deviation of the first generation.", "S", above=True)
+    densest: float = real(
+        0.8,
+        "Logs are replayed with the times between submissions times a number from this on, drawn"
+        " in each generation.",
+        "F",
+        above=True,
+    )
+    sparsest: float = real(1.1, "The greatest such number.", "F", above=True)
+    worlds: int = whole(2, "Generated worlds in each generation, beside the logs.", 0)
+    most_jobs: int = whole(40_000, "Jobs of each log to learn from at most: its last ones.", 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.densest > self.sparsest:
+            raise HpcgymError(
+                f"densest must be at most sparsest, {self.sparsest:g}, not {self.densest:g}"
+            )
+
+
+@dataclass(frozen=True)
+class RuleEsSettings(SearchSettings):
     """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
 
     scheduler: str | None = setting(
         None,
         "A scheduler. The search replaces its order of the queue, or of the jobs to backfill, and"
-        " keeps its other rules.",
+        " the numbers of its hold and threshold, if it has them, and keeps its other rules.",
         "NAME",
-        shown="saf-typical-80h; for Backfill EASY with its typical times",
+        shown="saf-typical-80h with a hold of 1 percent; for Backfill EASY with its typical times",
     )
-    generations: int = whole(40, "Generations of vectors.", 1)
-    population: int = whole(10, "Vectors of a generation.", 4)
-    sigma: float = real(0.5, "Standard deviation of the first generation.", "S", above=True)
-    stretch: float = real(
-        0.15,
-        "By how much logs may be more or less crowded than they were, as a logarithm.",
-        "S",
-        most=1.0,
-    )
-    most_jobs: int = whole(40_000, "Jobs of each log to learn from at most: its last ones.", 1)
+
+
+@dataclass(frozen=True)
+class NetEsSettings(SearchSettings):
+    """How a network is evolved; see :class:`hpcgym.agents.net_es.NetEs`."""
+
+    generations: int = whole(24, "Generations of vectors, if the search does not end before.", 1)
+    population: int = whole(24, "Vectors of a generation, two for each move.", 4)
+    sigma: float = real(0.3, "Standard deviation of the moves that are tried.", "S", above=True)
+    step: float = real(0.2, "Step of Adam.", "S", above=True)
+    units: int = whole(24, "Hidden units of the network.", 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.population % 2:
+            raise HpcgymError(f"population must be even, not {self.population}")
 
 
 @dataclass(frozen=True)

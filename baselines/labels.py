@@ -14,6 +14,7 @@ from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
+from hpcgym.scheduler.policies.networks import Network, is_network
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 
 #: Rule -> its words in a name.
@@ -225,7 +226,8 @@ def _partners(scheduler: Scheduler) -> list[str]:
 def _order(scheduler: Scheduler) -> list[str]:
     """Return the order of the queue, and which jobs may start out of order."""
     given = scheduler.policy
-    order = f"queue by {scheduler.describe()['policy'] if callable(given) else _policy(given)}"
+    has_name = callable(given) or isinstance(given, Network) or is_network(given)
+    order = f"queue by {scheduler.describe()['policy'] if has_name else _policy(given)}"
     if scheduler.reserve.kind == "none":
         return [order, "no backfilling"]
     if scheduler.reserve.kind == "fill":

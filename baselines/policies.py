@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
-from hpcgym.baselines.schedulers import SCHEDULERS, is_variant, read_variant
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_variant, read_variant
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.own_code import others, sources
 from hpcgym.scheduler.orders import columns_of
@@ -31,6 +31,7 @@ from hpcgym.scheduler.policies.index import (
     refuse_usage,
     weight_text,
 )
+from hpcgym.scheduler.policies.networks import Network, is_network
 from hpcgym.scheduler.rules import Scheduler
 
 if TYPE_CHECKING:
@@ -486,8 +487,9 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         assert isinstance(of, Baseline)
         demanded = of.rules | demanded
         return Baseline(demanded.pop("policy", of.policy), str(name), demanded)
-    if isinstance(name, str) and name in _VARIANTS:
-        scheduler, plain = _VARIANTS[name].given(), Scheduler().given()
+    if is_network(name) or (isinstance(name, str) and name in _VARIANTS):
+        of_name = find_scheduler(name) if is_network(name) else _VARIANTS[name]
+        scheduler, plain = of_name.given(), Scheduler().given()
         policy = scheduler.pop("policy")
         needed = {
             rule: value
@@ -512,6 +514,8 @@ def _name(policy: PolicyLike) -> str:
     """Return what a policy without a name is called."""
     if isinstance(policy, str):
         return policy
+    if isinstance(policy, Network):
+        return policy.name
     if isinstance(policy, Mapping):
         return " ".join(f"{weight_text(weight)}*{feature}" for feature, weight in policy.items())
     return ",".join(map(weight_text, policy))  # type: ignore[arg-type]  # no function

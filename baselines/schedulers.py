@@ -14,10 +14,11 @@ from hpcgym.own_code import names_code, others, sources
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
-from hpcgym.scheduler.files import ENDING, read_scheduler
+from hpcgym.scheduler.files import ENDING, network_scheduler, read_scheduler
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
+from hpcgym.scheduler.policies.networks import is_network
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
 from hpcgym.units import in_seconds
 
@@ -104,8 +105,9 @@ def find_scheduler(name: str) -> Scheduler:
     A variant is, for example, ``saf:threshold=18000,hold=0.1``: rules follow the colon, by the
     names of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, may follow
     it. ``backfill_order`` may also be a scheduler's name, which stands for its policy, as in
-    ``evolved:backfill_order=evolved``. Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`,
-    or in ``.conf``: of Slurm, see :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
+    ``evolved:backfill_order=evolved``. Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`;
+    are of a network, ``network:FILE``, see :mod:`hpcgym.scheduler.policies.networks`; or end in
+    ``.conf``: of Slurm, see :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
     ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` adds the files that ``sacctmgr -P show qos`` and
     ``show assoc`` printed, and ``+policy=saf,threshold=18000`` behind them replaces rules.
 
@@ -120,6 +122,8 @@ def find_scheduler(name: str) -> Scheduler:
         from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
         return scheduler_of_slurm(*of_slurm)
+    if is_network(name):
+        return network_scheduler(name)
     if is_variant(name) or rules_behind(name)[1]:
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -187,7 +191,9 @@ def is_scheduler(name: Any) -> bool:
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
     return isinstance(name, str) and (
-        name.endswith(ENDING) or files_of(rules_behind(name)[0] or name) is not None
+        name.endswith(ENDING)
+        or is_network(name)
+        or files_of(rules_behind(name)[0] or name) is not None
     )
 
 

@@ -9,6 +9,6 @@ They take a float, or a (n,) array of float64. What is infinite or no number is 
 does, without a warning; angles are from 0 to 2 pi.
 """
 
-from hpcgym._engine import cos, exp, exp2, expm1, log, log1p, log2, log10, power, sin
+from hpcgym._engine import cos, exp, exp2, expm1, log, log1p, log2, log10, power, sin, tanh
 
-__all__ = ["cos", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "power", "sin"]
+__all__ = ["cos", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "power", "sin", "tanh"]

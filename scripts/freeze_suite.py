@@ -9,8 +9,9 @@ the suite; "static" stands there for the best of 200 weights that do not change.
 
     python scripts/freeze_suite.py tell order
 
-prints what random actions, EASY and all references reach on the test, as the suite scores it, which
-of them it does not tell apart, and what an order that knew all run times would reach.
+prints what random actions, EASY and all references reach on the test, as the suite scores it, what
+jobs pay for that, which of them it does not tell apart, and what an order that knew all run times
+would reach.
 
     python scripts/freeze_suite.py without order rule-es
 
@@ -24,9 +25,9 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.agents import search
 from hpcgym.baselines.chance import RANDOM
@@ -34,20 +35,23 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.gains import Gain
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.intervals import Mean, mean_of
+from hpcgym.study.intervals import mean_of
 from hpcgym.study.suite.agents import found_agent, is_trained
-from hpcgym.study.suite.board import block_of
+from hpcgym.study.suite.board import Board, OnLog, block_of, on_log
 from hpcgym.study.suite.evaluation import Evaluation
+from hpcgym.study.suite.proofs import Proof
 from hpcgym.study.suite.tasks import Task, digest_of, find_tasks, jobs_of, practice, read_reference
 
 BUDGET = 200
 
-#: What is to be gained at most, about: the rule that knows all run times.
+#: Kind of decisions, or task -> what is to be gained at most, about: the rule that knows all run
+#: times. Who may not break promises can only order by them.
 CLAIRVOYANT = {
     "order": "aged:policy_estimate=clairvoyant,estimate=clairvoyant",
     "select": "aged:policy_estimate=clairvoyant,estimate=clairvoyant",
     "weights": "saf:threshold=80h,policy_estimate=clairvoyant,estimate=clairvoyant",
-    "backfill": "easy:backfill_order=saf,policy_estimate=clairvoyant,estimate=clairvoyant",
+    "backfill": "easy:backfill_order=saf,policy_estimate=clairvoyant",
+    "relaxed": "easy:backfill_order=saf,policy_estimate=clairvoyant,estimate=clairvoyant",
 }
 
 
@@ -102,80 +106,63 @@ def lines_of(task: Task) -> str:
 
 # --- What a task can tell -------------------------------------------------------------------------
 
-Weeks = list[NDArray[np.float64]]
+#: Who -> log -> what it reached there.
+Found = dict[str, dict[str, OnLog]]
 
 
-def told_of(task: Task) -> tuple[dict[str, Weeks], dict[str, str]]:
-    """Return the gains of random actions, EASY and references that count, week by week of each log.
-
-    And the logs on which each breaks the gate. Random actions are a mean over the task's seeds.
-    """
-    logs = evaluations(task, "test")
-    gains_of: dict[str, list[Gain]] = {}
-    for text in dict.fromkeys([task.easy, *task.references, task.reference]):
-        if not text.startswith("static") or text == task.reference:
-            gains_of[text] = gains(logs, text, task.weights)
-    if task.kind in CLAIRVOYANT:
-        gains_of["clairvoyant"] = gains(logs, CLAIRVOYANT[task.kind])
-    weeks = {name: [gain.counted for gain in every] for name, every in gains_of.items()}
-    if task.kind != "pairs":
-        by_seed = [
-            [log.gain(log.felt(log.run(log.chance(seed)))) for log in logs] for seed in task.seeds
-        ]
-        gains_of[RANDOM] = by_seed[0]
-        weeks[RANDOM] = [
-            np.mean([gain.counted for gain in every], axis=0)
-            for every in zip(*by_seed, strict=True)
-        ]
-    return weeks, broken_on(logs, gains_of)
+def told_of(task: Task) -> Found:
+    """Return what random actions, EASY, all references and who knows all run times reach."""
+    names = dict.fromkeys([task.easy, *task.references, task.reference])
+    texts = {name: name for name in names if not name.startswith("static")}
+    if task.reference not in texts:
+        texts[task.reference] = task.reference
+    if known := CLAIRVOYANT.get(task.name, CLAIRVOYANT.get(task.kind)):
+        texts["clairvoyant"] = known
+    found: Found = {name: {} for name in texts}
+    for log in evaluations(task, "test"):
+        for name, text in texts.items():
+            rule = read_reference(task, log.log, text, task.weights)
+            found[name][log.log.name] = reached(log, rule)
+        if task.kind != "pairs":
+            found.setdefault(RANDOM, {})[log.log.name] = reached(log, log.chance(0))
+    return found
 
 
-def broken_on(logs: Sequence[Evaluation], gains_of: dict[str, list[Gain]]) -> dict[str, str]:
-    """Return the logs on which each breaks the gate."""
-    return {
-        name: ", ".join(log.log.name for log, gain in zip(logs, every, strict=True) if gain.broken)
-        for name, every in gains_of.items()
-    }
+def reached(log: Evaluation, policy: Any) -> OnLog:
+    """Return what a policy reaches on a log."""
+    felt = {0: log.felt(log.run(policy))}
+    return on_log(log, Proof(log.task.name, log.log.name, True, "", felt), ())
 
 
-def text_of(task: Task, weeks: dict[str, Weeks], broken: dict[str, str]) -> str:
-    """Return a table of what these gain, and who is not told apart, in Markdown."""
-    block, ours = block_of(task), weeks[task.reference]
+def text_of(task: Task, found: Found) -> str:
+    """Return tables of what these reach, and who is not told apart, in Markdown."""
+    board = Board({task.name: task}, {task.name: found})
+    order = board.table.query("without == ''").agent.tolist()
+    weeks = {name: [found[name][log].counted.mean(axis=0) for log in found[name]] for name in order}
 
-    def above(ours: Weeks, other: Weeks) -> Mean:
-        return mean_of([a - b for a, b in zip(ours, other, strict=True)], block=block)
+    def differ(one: str, other: str) -> bool:
+        pairs = zip(weeks[one], weeks[other], strict=True)
+        return mean_of([a - b for a, b in pairs], block=block_of(task)).low > 0
 
-    means = {name: mean_of(gains, block=block) for name, gains in weeks.items()}
-    order = sorted(means, key=lambda name: -means[name].value)
-    lines = [
-        f"`{task.name}`, {sum(map(len, ours))} weeks; the reference is `{task.reference}`:",
-        "",
-        "| who | score | above the reference | breaks the gate on |",
-        "|---|---|---|---|",
-        *(
-            f"| `{name}` | {_shown(means[name])} | {_shown(above(weeks[name], ours))} |"
-            f" {broken[name] or '-'} |"
-            for name in order
-        ),
-    ]
     alike = [
         f"`{name}` and `{other}`"
         for name, other in combinations(order, 2)
-        if not above(weeks[name], weeks[other]).low > 0
+        if not differ(name, other)
     ]
-    return "\n".join([*lines, "", f"Not told apart: {', '.join(alike) or 'none'}.", ""])
-
-
-def _shown(mean: Mean) -> str:
-    if np.isnan(mean.low):
-        return f"{mean.value:.2f}"
-    return f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    number = sum(each.shape[-1] for each in weeks[task.reference])
+    return "\n\n".join(
+        [
+            f"`{task.name}`, {number} weeks; the reference is `{task.reference}`:",
+            *(table.markdown() for table in board.tables(board.table)),
+            f"Not told apart: {', '.join(alike) or 'none'}.",
+        ]
+    )
 
 
 # --- Logs that an agent has not seen -------------------------------------------------------------
 
 
-def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], dict[str, str]]:
+def without(task: Task, agent: str, seed: int = 0) -> Found:
     """Return as :func:`told_of`, of references and of an agent that was trained on all other logs.
 
     Raises
@@ -188,21 +175,20 @@ def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], di
         raise HpcgymError(
             f"{task.name} has one log, or {agent} does not learn: nothing to leave out"
         )
-    gains_of = {
-        text: gains(logs, text) for text in task.references if not text.startswith("static")
-    }
-    gains_of[agent] = []
+    texts = [text for text in task.references if not text.startswith("static")]
+    found: Found = {name: {} for name in (*texts, agent)}
     for held_out in logs:
+        for text in texts:
+            rule = read_reference(task, held_out.log, text)
+            found[text][held_out.log.name] = reached(held_out, rule)
         make = practice(task, [log for log in task.logs if log is not held_out.log])
         learned = found_agent(agent, task, held_out.log).train(make, seed, task.steps)
         rule = getattr(learned, "scheduler", None)
         if not isinstance(rule, Scheduler):
             raise HpcgymError(f"{agent} does not become a scheduler when it is trained")
         print(f"# {held_out.log.name}: {rule.policy}", flush=True)
-        gains_of[agent].append(held_out.gain(held_out.felt(held_out.run(rule))))
-    return {name: [gain.counted for gain in every] for name, every in gains_of.items()}, broken_on(
-        logs, gains_of
-    )
+        found[agent][held_out.log.name] = reached(held_out, rule)
+    return found
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -213,11 +199,11 @@ def main(arguments: Sequence[str]) -> None:
             print(f"{lines_of(task)}\n", flush=True)
     elif word == "tell":
         for task in find_tasks(",".join(names) or None):
-            print(text_of(task, *told_of(task)), flush=True)
+            print(text_of(task, told_of(task)), flush=True)
     elif word == "without" and len(names) > 1:
         *tasks, agent = names
         for task in find_tasks(",".join(tasks)):
-            print(text_of(task, *without(task, agent)), flush=True)
+            print(text_of(task, without(task, agent)), flush=True)
     else:
         raise HpcgymError("usage: freeze TASK..., tell TASK..., or without TASK... AGENT")
 

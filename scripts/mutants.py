@@ -155,9 +155,9 @@ MUTANTS = (
         tests="tests/engine/test_state.py",
     ),
     Mutant(
-        "who waits in the queue is not counted of its user",
+        "who waits is not counted of its user",
         "native/answers/state.hpp",
-        "++waiting_[user(e.job)]",
+        "++waiting_[user(j)]",
         "i64{0}",
         tests="tests/engine/test_state.py",
     ),

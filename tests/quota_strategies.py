@@ -109,10 +109,10 @@ def with_queues(workload: Workload, queues: list[int]) -> Workload:
     """
     n = len(workload)
     arrays = [row // 5 if row % 5 < 3 else -1 for row in range(n)]
-    told = {"billing": [7 * row % 5 for row in range(n)]}
-    told["licence.matlab"] = [max(row * row % 7 - 2, 0) for row in range(n)]
+    columns = {"billing": [7 * row % 5 for row in range(n)]}
+    columns["licence.matlab"] = [max(row * row % 7 - 2, 0) for row in range(n)]
     return workload.with_columns(
-        queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)], array=arrays, **told
+        queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)], array=arrays, **columns
     )
 
 

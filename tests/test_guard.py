@@ -119,6 +119,7 @@ def test_cases_have_all_names_of_the_library(guard: SimpleNamespace) -> None:
     for name, text in guard.inputs.OF_STATE.items():
         assert name in tried["policy"] | tried["backfill_order"]
         assert read_expression(text).state
+    assert {*guard.inputs.NETWORKS} <= tried["policy"] | tried["backfill_order"]
     texts = " ".join(guard.inputs.OF_STATE.values())
     assert {*STATE} <= {*re.findall(r"\w+", texts)}
 

@@ -96,19 +96,19 @@ def replayed(log: str, week: int, days: float, nodes: str = "100x1x1", n_parts: 
         room = cluster.processors // n_parts
         jobs = jobs.take(jobs.requested_processors <= room)
     looks: list[tuple[str, SlurmLook]] = []
-    found: dict[str, Any] = {}
+    replayed: dict[str, Any] = {}
     began, ran = np.zeros((2, len(jobs)), np.int64)
 
     def watch(slurm: PrivateSlurm, kind: str) -> None:
         programs = slurm.looking()
-        if not found:
-            found["machine"], found["zero"] = machine_of(programs), slurm.zero_s
-        parts = found["machine"].shares_nodes
-        told = look(programs, parts=parts, ended=False)
-        looks.append((kind, told))
+        if not replayed:
+            replayed["machine"], replayed["zero"] = machine_of(programs), slurm.zero_s
+        parts = replayed["machine"].shares_nodes
+        slurm_look = look(programs, parts=parts, ended=False)
+        looks.append((kind, slurm_look))
         if len(looks) % 100 == 0:
             print(f"{len(looks):,} looks, {slurm.time_s - first:,} s", file=sys.stderr, flush=True)
-        waits = any(seen.waits for seen in told.jobs)
+        waits = any(seen.waits for seen in slurm_look.jobs)
         if not waits and slurm.time_s > int(jobs.submit_time[-1]):
             run = np.minimum(jobs.run_time, jobs.requested_time)
             for seen in look(programs, ended=True).jobs:
@@ -120,8 +120,8 @@ def replayed(log: str, week: int, days: float, nodes: str = "100x1x1", n_parts: 
     with suppress(_Seen):
         replay_on_slurm(jobs, find_scheduler(RULES), cluster=cluster, watch=watch)
     ended = old.as_workload().take(old.end <= first)
-    ended = replace(ended, header={**ended.header, "UnixStartTime": [str(found["zero"])]})
-    return Stretch(looks, found["machine"], began, ran, jobs_told(ended))
+    ended = replace(ended, header={**ended.header, "UnixStartTime": [str(replayed["zero"])]})
+    return Stretch(looks, replayed["machine"], began, ran, jobs_told(ended))
 
 
 def moments(stretch: Stretch) -> list[tuple[int, Ints]]:
@@ -130,16 +130,18 @@ def moments(stretch: Stretch) -> list[tuple[int, Ints]]:
     At a submission the job that was submitted, if it waits; else all that wait.
     """
     chosen, regular, known = [], 0, -1
-    for k, (kind, told) in enumerate(stretch.looks):
-        waiting = [seen.told.number - 1 for seen in told.jobs if seen.waits and not seen.is_held]
-        newest = max((seen.told.number for seen in told.jobs), default=0) - 1
+    for k, (kind, slurm_look) in enumerate(stretch.looks):
+        waiting = [
+            seen.told.number - 1 for seen in slurm_look.jobs if seen.waits and not seen.is_held
+        ]
+        newest = max((seen.told.number for seen in slurm_look.jobs), default=0) - 1
         if kind == "submitted" and newest > known:
-            if newest in waiting and stretch.start[newest] > told.time:
+            if newest in waiting and stretch.start[newest] > slurm_look.time:
                 chosen.append((k, np.array([newest])))
             known = newest
         elif kind == "regular":
             regular += 1
-            waiting = [row for row in waiting if stretch.start[row] > told.time]
+            waiting = [row for row in waiting if stretch.start[row] > slurm_look.time]
             if regular % _EACH == 0 and waiting:
                 chosen.append((k, np.sort(np.array(waiting))))
     return chosen
@@ -148,11 +150,11 @@ def moments(stretch: Stretch) -> list[tuple[int, Ints]]:
 def requests(stretch: Stretch) -> dict[int, tuple[SeenJob, JobParts | None]]:
     """Return how each job was seen first, as one that waits, by its number."""
     first: dict[int, tuple[SeenJob, JobParts | None]] = {}
-    for _, told in stretch.looks:
-        for seen in told.jobs:
+    for _, slurm_look in stretch.looks:
+        for seen in slurm_look.jobs:
             if seen.told.number not in first:
                 asked = seen._replace(told=seen.told._replace(began=-1), nodes="", reason="")
-                first[seen.told.number] = asked, told.parts.get(seen.told.number)
+                first[seen.told.number] = asked, slurm_look.parts.get(seen.told.number)
     return first
 
 
@@ -163,17 +165,21 @@ def exact(
 
     Those that had been seen to run, and ended in this second, have ended.
     """
-    told = stretch.looks[k][1]
-    seen = {job.told.number: job for job in told.jobs}
-    over = stretch.start + stretch.run_time <= told.time
-    here = [job for job in told.jobs if job.waits or not over[job.told.number - 1]]
-    come = {n: one for n, one in asked.items() if n not in seen and one[0].told.submit >= told.time}
-    parts = {**told.parts, **{n: part for n, (_, part) in come.items() if part is not None}}
-    every = told._replace(jobs=[*here, *(job for job, _ in come.values())], parts=parts)
+    later_look = stretch.looks[k][1]
+    seen = {job.told.number: job for job in later_look.jobs}
+    over = stretch.start + stretch.run_time <= later_look.time
+    here = [job for job in later_look.jobs if job.waits or not over[job.told.number - 1]]
+    come = {
+        n: one
+        for n, one in asked.items()
+        if n not in seen and one[0].told.submit >= later_look.time
+    }
+    parts = {**later_look.parts, **{n: part for n, (_, part) in come.items() if part is not None}}
+    every = later_look._replace(jobs=[*here, *(job for job, _ in come.values())], parts=parts)
     jobs = present(every, stretch.machine, {})
     later = np.isin(jobs.job_number, [*come])
     run = stretch.run_time[jobs.job_number - 1]
-    state = MachineState(jobs.take(~later), stretch.machine.cluster, told)
+    state = MachineState(jobs.take(~later), stretch.machine.cluster, later_look)
     coming = replace(jobs.take(later).with_columns(run_time=run[later]), initial=None)
     block = Block(np.arange(len(coming)), coming.submit_time)
     futures = Futures(state, find_scheduler(RULES), coming, [block])
@@ -210,19 +216,19 @@ def said(stretch: Stretch, futures: int = 32) -> list[Said]:
     """Return all that was said."""
     asked, all_said = requests(stretch), []
     for number, (k, rows) in enumerate(moments(stretch)):
-        kind, told = stretch.looks[k]
-        jobs = present(told, stretch.machine, _known(stretch, told.time, asked))
-        state = MachineState(jobs, stretch.machine.cluster, told)
+        kind, slurm_look = stretch.looks[k]
+        jobs = present(slurm_look, stretch.machine, _known(stretch, slurm_look.time, asked))
+        state = MachineState(jobs, stretch.machine.cluster, slurm_look)
         forecast = Forecast(state, find_scheduler(RULES), state.past, futures, number)
         place = {n - 1: at for at, n in enumerate(state.jobs.job_number.tolist())}
         starts = forecast.starts_of(np.array([place[row] for row in rows.tolist()]))
         off = exact(stretch, k, rows, asked)
         for at, row in enumerate(rows.tolist()):
-            wait = int(stretch.start[row]) - told.time
-            samples = np.sort(starts[:, at]) - told.time
+            wait = int(stretch.start[row]) - slurm_look.time
+            samples = np.sort(starts[:, at]) - slurm_look.time
             slurm = _told_soon(stretch, k, row + 1)
             all_said.append(
-                Said(kind == "submitted", told.time, wait, samples, slurm, int(off[at]))
+                Said(kind == "submitted", slurm_look.time, wait, samples, slurm, int(off[at]))
             )
     return all_said
 
@@ -245,10 +251,10 @@ def _known(
 def _told_soon(stretch: Stretch, k: int, number: int) -> int:
     """Return the first start time that Slurm tells of a job from a look on, from then [s]."""
     time = stretch.looks[k][1].time
-    for _, told in stretch.looks[k:]:
-        if told.time > time + _SOON_S:
+    for _, later_look in stretch.looks[k:]:
+        if later_look.time > time + _SOON_S:
             break
-        for seen in told.jobs:
+        for seen in later_look.jobs:
             if seen.told.number == number and seen.waits and seen.planned >= 0:
                 return max(seen.planned - time, 0)
     return -1
@@ -291,13 +297,13 @@ def table(tested: list[Said], learned: list[Said]) -> pd.DataFrame:
 
 def quantiles_at(samples: Floats, levels: Floats) -> Floats:
     """Return quantiles of the waits in futures [s]."""
-    found: Floats = np.quantile(samples, levels, method="median_unbiased")
-    return found
+    seconds: Floats = np.quantile(samples, levels, method="median_unbiased")
+    return seconds
 
 
 def _log(wait: Floats) -> Floats:
-    found: Floats = np.log1p(np.maximum(wait, 0) / MINUTE_S)
-    return found
+    logs: Floats = np.log1p(np.maximum(wait, 0) / MINUTE_S)
+    return logs
 
 
 def main(log: str, week: str, days: str, other: str, other_days: str, *machine: str) -> None:

@@ -104,13 +104,13 @@ def frozen(name: str, truth: str) -> Truth:
     of = table[(table.log == name) & (table.truth == truth)]
     if not len(of):
         raise HpcgymError(f"{name}, {truth}: no world of {FROZEN}")
-    found = truth_of(name, truth)
-    if found.digest != of.digest.item():
+    rows = truth_of(name, truth)
+    if rows.digest != of.digest.item():
         raise HpcgymError(
-            f"{name}, {truth}: these are not the jobs or starts of {FROZEN}: {found.digest} in"
+            f"{name}, {truth}: these are not the jobs or starts of {FROZEN}: {rows.digest} in"
             f" place of {of.digest.item()}"
         )
-    return found
+    return rows
 
 
 # --- What is forecast -----------------------------------------------------------------------------
@@ -234,8 +234,8 @@ def scored(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
             raise HpcgymError(f"no column {name}: log, truth, job, {', '.join(_QUANTILES)}")
     for world, rows in table.groupby(["log", "truth"], sort=False):
         name, truth = map(str, world)
-        found = frozen(name, truth)
-        log, second = found.log, found.drawn.second
+        of_world = frozen(name, truth)
+        log, second = of_world.log, of_world.drawn.second
         asked = rows.drop_duplicates("job").set_index("job").reindex(log.job_number[second])
         said = asked[_QUANTILES].to_numpy(np.float64)
         if np.isnan(said).any():

@@ -19,10 +19,12 @@ from hpcgym.agents.settings import (
     EpisodeSettings,
     JobPpoSettings,
     MaskablePpoSettings,
+    NetEsSettings,
     PracticeSettings,
     RecordSettings,
     ReplaySettings,
     RuleEsSettings,
+    SearchSettings,
     Settings,
     XnesSettings,
 )
@@ -203,9 +205,10 @@ def train_rule_es(
 ) -> None:
     """Find a formula that orders the queue, by evolution on replays of whole logs.
 
-    The formula uses a job's typical and requested time, its processors and its wait, and how much
-    is free, what fits and how many jobs wait. The file is a scheduler: simulate, compare, evaluate,
-    drive and replay take it. Needs no extra.
+    The formula uses a job's typical and requested time, its processors and its wait, how much is
+    free, what fits, how many jobs wait and how far the machine is behind. How much long jobs leave
+    free is searched, too. The file is a scheduler: simulate, compare, evaluate, drive and replay
+    take it. Needs no extra.
 
     Arguments
     ---------
@@ -227,36 +230,84 @@ def train_rule_es(
     hpcgym simulate HPC2N --scheduler all.toml
     hpcgym compare HPC2N --scheduler easy --scheduler saf --scheduler all.toml
     """
-    from hpcgym.agents.practice import maker
-    from hpcgym.agents.rule_es import RuleEs
-    from hpcgym.schedule.gains import felt, gain
-    from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.simulation.run import simulate
+    _Replayed(workloads, replay, logs, reading).train("rule-es", env, settings, output)
 
-    env_id = _id_of(env, ("QueueOrdering", "Backfill"))
-    agent = RuleEs(**vars(settings))
-    jobs = [reading.load(workload) for workload in workloads]
-    make = maker(jobs, env_id, {}, replay.train_share)
-    learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
-    begun = time.monotonic()
-    for log in learned_from:
-        simulate(log, "evolved")  # by a formula that knows the state, as most that are tried
-    times = settings.generations * settings.population
-    what = f"{times:,} replays of {counted(len(jobs), 'log')}"
-    note(f"{what}: about {duration(max(times * (time.monotonic() - begun), 1))}")
-    try:
-        agent.train(make, replay.seed, sys.maxsize, logs.opened())
-    except KeyboardInterrupt:
+
+@train.command("net-es")
+def train_net_es(
+    *,
+    workloads: list[str],
+    output: _JSON = Path("net-es.json"),
+    force: bool = False,
+    settings: NetEsSettings,
+    replay: ReplaySettings,
+    logs: _Logs,
+    reading: PoolReading,
+) -> None:
+    """Train a network that orders the queue, by evolution on replays of whole logs.
+
+    The network scores a job by twelve numbers of the job, its user and the state, and the engine
+    works it out. The file is a policy: simulate, compare, evaluate and drive take network:FILE.
+    Needs no extra.
+
+    Arguments
+    ---------
+    workloads WORKLOAD... : The logs to learn from, files, traces of the archive or generators.
+
+    Output
+    ------
+    output FILE : File of the network.
+
+    Examples
+    --------
+    hpcgym train net-es KTH-SP2
+    hpcgym train net-es KTH-SP2 SDSC-SP2 CTC-SP2 --output all.json
+    hpcgym simulate HPC2N --scheduler network:all.json
+    """
+    _Replayed(workloads, replay, logs, reading).train("net-es", "QueueOrdering", settings, output)
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """How an agent is trained that searches on replays of whole logs."""
+
+    workloads: list[str]
+    replay: ReplaySettings
+    logs: _Logs
+    reading: PoolReading
+
+    def train(self, name: str, env: str, settings: SearchSettings, output: Path) -> None:
+        """Train an agent, and say where it is over the gate on what it has learned from."""
+        from hpcgym.agents.practice import maker
+        from hpcgym.schedule.gains import felt, gain
+        from hpcgym.scheduler.rules import Scheduler
+        from hpcgym.simulation.run import simulate
+
+        env_id = _id_of(env, ("QueueOrdering", "Backfill"))
+        module, kind = TRAINED[name]
+        agent = getattr(import_agent(module), kind)(**vars(settings))
+        jobs = [self.reading.load(workload) for workload in self.workloads]
+        make = maker(jobs, env_id, {}, self.replay.train_share)
+        learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
+        begun = time.monotonic()
+        for log in learned_from:
+            simulate(log, agent.scheduler)
+        times = settings.generations * settings.population
+        what = f"{times:,} replays of {counted(len(jobs), 'log')}"
+        note(f"{what}: at most about {duration(max(times * (time.monotonic() - begun), 1))}")
+        try:
+            agent.train(make, self.replay.seed, sys.maxsize, self.logs.opened())
+        except KeyboardInterrupt:
+            agent.save(output)
+            note(f"\nwrote {output}, what was found so far")
+            raise
         agent.save(output)
-        note(f"\nwrote {output}, the rule so far")
-        raise
-    agent.save(output)
-    _told_where(output)
-    for log in learned_from:
-        easy, ours = (simulate(log, rule) for rule in (Scheduler(), agent.scheduler))
-        for broken in gain(felt(easy, easy.decided), felt(ours, ours.decided)).broken:
-            text = f"over the gate on the jobs of {log.name} that it has learned from: {broken}"
-            warn_caller(f"{output}: {text}; others may wait longer still", HpcgymWarning)
+        _told_where(output)
+        for log in learned_from:
+            easy, ours = (simulate(log, rule) for rule in (Scheduler(), agent.scheduler))
+            for broken in gain(felt(easy, easy.decided), felt(ours, ours.decided)).broken:
+                text = f"over the gate on the jobs of {log.name} that it has learned from: {broken}"
+                warn_caller(f"{output}: {text}; others may wait longer still", HpcgymWarning)
 
 
 # --- Agents that practise -------------------------------------------------------------------------

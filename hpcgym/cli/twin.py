@@ -115,11 +115,11 @@ def _poll_on(twin: Twin, session: TwinSession, every_s: int) -> None:
     """
     from hpcgym.twin.serving import lines_of_poll
 
-    told = -float(_TOLD_S)
+    scored_at = -float(_TOLD_S)
     following = time.monotonic()
     while True:
-        if time.monotonic() - told >= _TOLD_S and twin.last is not None:
-            told = time.monotonic()
+        if time.monotonic() - scored_at >= _TOLD_S and twin.last is not None:
+            scored_at = time.monotonic()
             lines = lines_of_poll(twin.last, twin.record.scores())
             note(f"{time.strftime('%H:%M')}: {'; '.join(lines)}")
         following = max(following + every_s, time.monotonic())

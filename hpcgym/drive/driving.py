@@ -199,7 +199,8 @@ class Driver:
         past: Workload | None = None,
         user: str = "%u",
     ) -> None:
-        self._rules = order_rules(scheduler)
+        self._squeue, self._user = squeue, user
+        self.order_by(scheduler)
         if scheduler.reserve.sweeps and scheduler.order.given == "fcfs" != scheduler.backfill_order:
             order = scheduler.said("backfill_order")
             warn_caller(
@@ -207,13 +208,22 @@ class Driver:
                 " not followed, since Slurm backfills in the order of its queue",
                 HpcgymWarning,
             )
-        self._run, self._squeue, self._scontrol, self._noted = run, squeue, scontrol, noted
+        self._run, self._scontrol, self._noted = run, scontrol, noted
         self._first: int | None = None
         self._nice: dict[str, int] = {}
         self._past = {} if past is None else jobs_told(past)
+
+    def order_by(self, scheduler: Scheduler) -> None:
+        """Have jobs in the order of another policy from now on.
+
+        Raises
+        ------
+        HpcgymError : an order that is not known of a queue alone.
+        """
+        self._rules = order_rules(scheduler)
         which = looks_at(self._rules)
-        fields = (FORMAT if which == "PD" else WITH_OTHERS).format(user=user)
-        self._look = [squeue, "-h", "-t", which, "-o", fields]
+        fields = (FORMAT if which == "PD" else WITH_OTHERS).format(user=self._user)
+        self._look = [self._squeue, "-h", "-t", which, "-o", fields]
 
     def ask(self, now: int, *, sets: bool = True) -> DrivenPass:
         """Look at the queue, and set the priorities that must change.
@@ -348,6 +358,7 @@ def drive(
     every_s: int,
     tell: Callable[[DrivenPass], None],
     past: Workload | None = None,
+    choose: Callable[[], Scheduler | None] = lambda: None,
 ) -> None:
     """Drive Slurm for ever: until this is interrupted, or Slurm does not answer.
 
@@ -357,6 +368,7 @@ def drive(
     every_s : from one look at the queue to the next [s].
     tell : is told what was done each time.
     past : as of :class:`Driver`.
+    choose : returns whose policy is followed from now on, before each look; None: the last one.
 
     Raises
     ------
@@ -364,5 +376,7 @@ def drive(
     """
     with driven(scheduler, past) as driver:
         while True:
+            if (other := choose()) is not None:
+                driver.order_by(other)
             tell(driver.ask(int(time.time())))
             time.sleep(every_s)

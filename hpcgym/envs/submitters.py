@@ -86,7 +86,7 @@ class Submitter:
         shapes, state = env.shapes, state_of(env)
         job = env.episode_workload.take(slice(row, row + 1))
         learned = RunTimes(state.past)
-        told = Forecast(
+        forecast = Forecast(
             state, env.options.scheduler, state.past, self._futures, self._seed, 1, learned
         )
         user, requested, processors = (
@@ -99,7 +99,7 @@ class Submitter:
         turnarounds = []
         for shape in range(shapes.number):
             asked = shapes.asked(perhaps, shape)
-            starts = told.new_starts(
+            starts = forecast.new_starts(
                 job.with_columns(**{name: column[:1] for name, column in asked.items()})
             )
             wait, work = (starts - state.time).mean(), asked["run_time"]

@@ -36,9 +36,9 @@ def fans_of(result: Result, at: float | str) -> dict[str, Any]:
     HpcgymError, WorkloadError : a time before the first job, or rules that forecasts do not know.
     """
     state = snapshot(result, at)
-    told = forecast(state, result.scheduler, futures=FUTURES)
+    forecasts = forecast(state, result.scheduler, futures=FUTURES)
     first = int(result.workload.submit_time[0])
-    table, reasons = told.table(FAN), told.reasons()
+    table, reasons = forecasts.table(FAN), forecasts.reasons()
     fans = table.iloc[:, -len(FAN) :].to_numpy().tolist()
     return {
         "now": state.time - first,

@@ -185,8 +185,8 @@ class Session:
         if type(at) is not int or not 0 <= at <= MAX_TIME:
             raise HpcgymError("forecast asks for a moment: whole seconds, from 0 on, as 'at'")
         with self._one_forecast:
-            told = self._fans(at + int(self._fixed.workload.submit_time[0]))
-        return HttpAnswer(json_text(told).encode(), "application/json")
+            fans = self._fans(at + int(self._fixed.workload.submit_time[0]))
+        return HttpAnswer(json_text(fans).encode(), "application/json")
 
     def save(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""

@@ -95,5 +95,5 @@ def supposed_run_time(jobs: Workload, start: Ints, time: int, run_times: RunTime
         (run_times.typical_ratio(time) * jobs.requested_time).astype(np.int64), elapsed
     )
     run = np.where(jobs.run_time >= 1, jobs.run_time, guess)
-    found: Ints = np.clip(run, 1, np.maximum(jobs.requested_time, 1))
-    return found
+    seconds: Ints = np.clip(run, 1, np.maximum(jobs.requested_time, 1))
+    return seconds

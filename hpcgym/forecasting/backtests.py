@@ -198,8 +198,8 @@ def forecasts_at(
     with progress("forecasting", len(rows)) as tell:
         for row, recent in zip(rows, recent_waits(log, rows), strict=True):
             tell(f"job {log.job_number[row]}")
-            told = _simulated(log, row, scheduler, cluster, run_times, futures, seed, threads)
-            simulated.append(AtSubmission(row, *told, recent))
+            waits = _simulated(log, row, scheduler, cluster, run_times, futures, seed, threads)
+            simulated.append(AtSubmission(row, *waits, recent))
     n = len(drawn.first)
     methods = Methods(log, cluster.processors, drawn.taught, seed)
     said = []

@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, WorkloadError, check_whole, did_you_mean, unknown
 from hpcgym.forecasting.arrivals import LOOKS_BACK_S, NOBODY, Arrivals, Block, supposed_run_time
+from hpcgym.forecasting.clocks import first_passes
 from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.reasons import correlations, least_told, sentence_of
 from hpcgym.forecasting.run_times import Floats, RunTimes
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 #: Blocks of jobs to come that the futures of a forecast share.
 BLOCKS = 16
 LEVELS = (0.1, 0.5, 0.9)
-_NEVER = np.inf
+#: A time that does not come; as a number that is far from all times [s].
+_NEVER, _FAR = np.inf, 1e18
 _Amounts = Mapping[str, int] | None
 
 
@@ -199,11 +201,11 @@ class Forecast:
             return pd.DataFrame({"job": waiting, "on": MISSING, "correlation": none, "share": none})
         most = self._correlations.argmax(axis=0)
         correlation = self._correlations.max(axis=0)
-        told = correlation >= least_told(self.futures, len(running))
+        above_chance = correlation >= least_told(self.futures, len(running))
         return pd.DataFrame(
             {
                 "job": waiting,
-                "on": np.where(told, running[most], MISSING),
+                "on": np.where(above_chance, running[most], MISSING),
                 "correlation": correlation,
                 "share": self._usual_shares[most],
             }
@@ -292,11 +294,12 @@ class Forecast:
 
         Returns
         -------
-        table : a row for each shape. Columns: processors, requested [s], and the levels, such as
-            p50, of how long it waits [s]; earlier: how much earlier than the first shape it starts,
-            in the mean [s]; earlier_share, in how many futures; earlier_p50 and so on, the levels
-            of that difference over the same futures [s]; ends, in how many futures the run time
-            that is drawn of the first shape is within what this one requests.
+        table : a row for each shape; one that is given twice has one. Columns: processors,
+            requested [s], and the levels, such as p50, of how long it waits [s]; earlier: how much
+            earlier than the first shape it starts, in the mean [s]; earlier_share, in how many
+            futures; earlier_p50 and so on, the levels of that difference over the same futures [s];
+            ends, in how many futures the run time that is drawn of the first shape is within what
+            this one requests.
 
         Raises
         ------
@@ -313,10 +316,11 @@ class Forecast:
             pairs = [(width, time) for width in processors for time in requested or ()]
         if not pairs:
             raise HpcgymError("shapes: at least one number of processors, and one requested time")
-        jobs = [self._new_job(width, time, user, partition, per_unit) for width, time in pairs]
-        starts = np.column_stack([self.new_starts(job) for job in jobs])
-        asked = [(int(job.requested_processors[0]), int(job.requested_time[0])) for job in jobs]
-        return self._compared(asked, starts, self._runs(jobs[0])[:, -1], levels)
+        made = [self._new_job(width, time, user, partition, per_unit) for width, time in pairs]
+        # each shape once, whatever it was called
+        jobs = {(int(job.requested_processors[0]), int(job.requested_time[0])): job for job in made}
+        starts = np.column_stack([self.new_starts(job) for job in jobs.values()])
+        return self._compared([*jobs], starts, self._runs(made[0])[:, -1], levels)
 
     def shorter(
         self, job: int, requested: Sequence[float | str], *, levels: Sequence[float] = LEVELS
@@ -340,14 +344,15 @@ class Forecast:
         """
         row, jobs = int(self.targets[self._place_of(job)]), self.state.jobs
         runs, now = self._own_runs[:, row], int(jobs.requested_time[row])
-        times = [now, *(whole_seconds("requested", time, 1) for time in requested)]
+        others = (whole_seconds("requested", time, 1) for time in requested)
+        times = [*dict.fromkeys([now, *others])]
         starts = []
         for time in times:
             asked, own = jobs.requested_time.copy(), self._own_runs.copy()
             asked[row], own[:, row] = time, np.minimum(runs, time)
             state = replace(self.state, jobs=jobs.with_columns(requested_time=asked))
             made = Futures(state, self.scheduler, self._come, self._blocks)
-            starts.append(_floats(made.starts(own, self._block_of, np.array([row]), self.threads)))
+            starts.append(self._starts(made, own, np.array([row])))
         asked_for = [(int(jobs.requested_processors[row]), time) for time in times]
         return self._compared(asked_for, np.column_stack(starts), runs, levels)
 
@@ -411,7 +416,16 @@ class Forecast:
 
     def starts_of(self, rows: Ints) -> Floats:
         """Return when jobs of the state start that wait, (n_futures, n_rows) [s]; inf: never."""
-        return _floats(self._made.starts(self._own_runs, self._block_of, rows, self.threads))
+        return self._starts(self._made, self._own_runs, rows)
+
+    def _starts(self, made: Futures, runs: Ints, rows: Ints) -> Floats:
+        found = made.starts(runs, self._block_of, rows, self.threads, self._passes)
+        return _floats(found)
+
+    @cached_property
+    def _passes(self) -> Ints | None:
+        rng = np.random.default_rng([self.seed, _OF_CLOCKS])
+        return first_passes(self.state, self.scheduler, self.futures, rng)
 
     @cached_property
     def _made(self) -> Futures:
@@ -568,6 +582,7 @@ class Forecast:
         run as long as requested, and one for the medians of their distributions.
         """
         blocks, block, runs = self._blocks, self._block_of, self._runs(jobs)
+        passes = self._passes
         if points:
             state = self.state
             both = stacked([replace(state.jobs, initial=None), jobs])
@@ -576,10 +591,12 @@ class Forecast:
             runs = np.concatenate([runs, [both.requested_time, median]])
             block = np.concatenate([block, np.full(2, len(blocks))])
             blocks = [*blocks, NOBODY]
+            if passes is not None:
+                passes = np.append(passes, np.repeat(int(np.median(passes)), 2))
         come = replace(self._come, header=jobs.header)
         made = Futures(self.state, self.scheduler, come, blocks, jobs)
         target = np.array([made.n_own - 1])
-        return _floats(made.starts(runs, block, target, self.threads))[:, 0]
+        return _floats(made.starts(runs, block, target, self.threads, passes))[:, 0]
 
     def _forecast(self, job: int, starts: Floats) -> StartForecast:
         state = self.state
@@ -587,7 +604,7 @@ class Forecast:
 
 
 #: Streams of draws, beside the seed.
-_OF_RUNS, _OF_ARRIVALS = range(2)
+_OF_RUNS, _OF_ARRIVALS, _OF_CLOCKS = range(3)
 
 
 def forecast(
@@ -665,9 +682,12 @@ def quantiles(starts: Floats, levels: Sequence[float]) -> Floats:
     at = np.asarray(levels, np.float64)
     if not ((at >= 0) & (at <= 1)).all():
         raise HpcgymError(f"levels are from 0 to 1, not {list(levels)}")
-    with np.errstate(invalid="ignore"):  # between two that never start
-        found = np.quantile(starts, at, axis=0, method="median_unbiased")
-    return np.nan_to_num(found, nan=_NEVER, posinf=_NEVER)
+    # between a time and never there is never, in whatever direction
+    finite = np.isfinite(starts)
+    seconds = np.quantile(np.clip(starts, -_FAR, _FAR), at, axis=0, method="median_unbiased")
+    latest = np.max(starts, axis=0, where=finite, initial=0.0)
+    earliest = np.min(starts, axis=0, where=finite, initial=0.0)
+    return np.select([seconds > latest, seconds < earliest], [_NEVER, -_NEVER], seconds)
 
 
 def level_name(level: float) -> str:

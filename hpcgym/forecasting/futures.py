@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Model, futures
+from hpcgym._engine import FOREVER, Model, futures
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.forecasting.arrivals import Block
 from hpcgym.processors import threads_here
@@ -97,6 +97,7 @@ class Futures:
         block: Ints,
         targets: Ints,
         threads: int | None = None,
+        passes: Ints | None = None,
     ) -> Ints:
         """Return when jobs start in each future, (n_futures, n_targets) int64 [s]; -1: never.
 
@@ -107,28 +108,52 @@ class Futures:
         targets : (n_targets,) rows of the state, or behind these of ``first``.
         threads : how many work on it, by default one for each processor that this process may use.
             Nothing depends on it.
+        passes : (n_futures,) [s] when the first pass that backfills comes, as of
+            :func:`hpcgym.forecasting.clocks.first_passes`; by default as the state tells, or with
+            the first event.
 
         Raises
         ------
         WorkloadError : a job that is said to run has ended by these rules, or finds no room on the
             nodes beside those that started before it.
         """
+        run_times = np.ascontiguousarray(run_times, np.int64)
+        targets = np.ascontiguousarray(targets, np.int64)
+        if passes is None:
+            return self._simulated(run_times, block, targets, threads, {})
+        found = np.empty((len(block), len(targets)), np.int64)
+        for time in np.unique(passes).tolist():
+            rows = passes == time
+            looks = np.array([time, time, 1, 0, FOREVER])
+            of_clock = {"looks": looks}
+            found[rows] = self._simulated(run_times[rows], block[rows], targets, threads, of_clock)
+        return found
+
+    def _simulated(
+        self,
+        run_times: Ints,
+        block: Ints,
+        targets: Ints,
+        threads: int | None,
+        beside: dict[str, Ints],
+    ) -> Ints:
+        """Return what :meth:`starts` does, of futures that begin alike."""
         number = self._number[block]
         spend(int(number.sum()))
         most = threads_here()
         try:
-            found: Ints = futures(
+            starts: Ints = futures(
                 self._model,
-                np.ascontiguousarray(run_times, np.int64),
+                run_times,
                 self._first[block],
                 number,
-                np.ascontiguousarray(targets, np.int64),
+                targets,
                 min(most if threads is None else threads, most, max(len(block), 1)),
-                **self._beginning,
+                **self._beginning | beside,
             )
         except ValueError as error:
             raise WorkloadError(f"{self._name}: {error}") from None
-        return found
+        return starts
 
 
 def _told(
@@ -141,24 +166,29 @@ def _told(
     place = place_of(whole, scheduler, cluster)
     asks, counts = scheduler.asks_for_predictions, any(scheduler.usage_orders)
     logs = counts or place.name != "pool" or scheduler.restricts
-    told = prepare(
+    engine_input = prepare(
         whole, scheduler, place, predicts=asks, counts=counts, logs_ends=logs, several=True
     )
     learning = None
     if asks:
         before = warm_start.learned_before(part, scheduler, cluster)
-        learning = warm_start.Learning(whole, scheduler, told, before)
+        learning = warm_start.Learning(whole, scheduler, engine_input, before)
     shares = accounts_of(whole, scheduler, cluster, place.units.ticks) if counts else None
     expressions = expressions_of(whole, scheduler)
-    model = Simulation(told, place, learning, shares, expressions).model(several=True)
+    model = Simulation(engine_input, place, learning, shares, expressions).model(several=True)
     rows = slice(len(part))
-    predicted = None if told.predicted is None else told.predicted[rows]
-    own = replace(told, jobs=told.jobs[rows], users=told.users[rows], predicted=predicted)
+    predicted = None if engine_input.predicted is None else engine_input.predicted[rows]
+    own = replace(
+        engine_input,
+        jobs=engine_input.jobs[rows],
+        users=engine_input.users[rows],
+        predicted=predicted,
+    )
     begins = warm_start.beginning_of(part, scheduler, cluster, own)
     assert begins is not None
     warm_start.check_running(begins)
-    if told.kept:  # of the users of all blocks
-        begins = begins._replace(history=warm_start.history_of(whole, told))
+    if engine_input.kept:  # of the users of all blocks
+        begins = begins._replace(history=warm_start.history_of(whole, engine_input))
     arguments = begins.arguments("nodes" in place.told)
     if "first" in arguments:
         arguments["cell_first"] = arguments.pop("first")

@@ -20,20 +20,6 @@ from hpcgym.forecasting.scores import LEVELS, Floats, logs_of, places
 from hpcgym.workload.columns import Ints
 from hpcgym.workload.model import Workload
 
-#: Method -> what it says of a wait.
-METHODS = {
-    "futures": "quantiles of futures, at levels recalibrated by forecasts whose jobs had started",
-    "futures, raw": "quantiles of futures",
-    "requested": "a future in which all run as long as requested, and none come: a point",
-    "median": "one in which all run for the medians of their distributions, and none come: a point",
-    "recent": "quantiles of the last 100 waits of jobs that were alike in processors and request",
-    "boosting": "quantiles by boosting over the state, from waits of jobs that had started",
-    "median, learned": "the point of medians, and its errors by boosting over the state",
-    "futures, learned": "the median of futures, and its errors by boosting over state and futures",
-    "pool": "weighed means of futures, recent and the last three, by how good each has been",
-}
-#: Those that need scikit-learn.
-LEARNED = ("boosting", "median, learned", "futures, learned")
 #: From so many of the last jobs boosting learns, and from so few it does not.
 TAUGHT, LEAST = 3000, 100
 _SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -57,6 +43,107 @@ class AtSubmission(NamedTuple):
     requested: float
     median: float
     recent: Floats
+
+
+class Learner(NamedTuple):
+    """What boosting learns, and what it sees beside the state at a submission.
+
+    Attributes
+    ----------
+    before : the method that is said as long as nothing has been learned.
+    point : the wait [s] whose errors are learned, of jobs that were forecast; None: waits are
+        learned themselves, of all jobs that have started.
+    sees : what else is seen.
+    """
+
+    before: str
+    point: Callable[[AtSubmission], float] | None = None
+    sees: Callable[[AtSubmission], list[float]] = lambda moment: []
+
+
+class Method(NamedTuple):
+    """A way to say when a job starts.
+
+    Attributes
+    ----------
+    says : what it says of a wait.
+    quantiles : what it says, (n_levels,) [s], of what was simulated and the levels at which
+        recalibration looks; None: it is learned, or mixed of others.
+    learner : what is learned; None: nothing.
+    pooled : whether the pool weighs it. The first of these is trusted until others are better.
+    """
+
+    says: str
+    quantiles: Callable[[AtSubmission, Floats], Floats] | None = None
+    learner: Learner | None = None
+    pooled: bool = False
+
+
+def _same(wait: float) -> Floats:
+    """Return the quantiles of a point."""
+    return np.full(len(LEVELS), wait)
+
+
+def _told(moment: AtSubmission) -> list[float]:
+    """Return what boosting sees of futures: quantiles, spread, how often at once, and points."""
+    logs = logs_of(moment.samples)
+    return [
+        *logs_of(quantiles(moment.samples, _SHOWN)),
+        logs.std(),
+        (moment.samples == 0).mean(),
+        *logs_of(np.array([moment.requested, moment.median])),
+    ]
+
+
+#: All methods, by name, in the order in which tables have them. The next one is a row here.
+TABLE = {
+    "futures": Method(
+        "quantiles of futures, at levels recalibrated by forecasts whose jobs had started",
+        lambda m, levels: quantiles(m.samples, levels.tolist()),
+        pooled=True,
+    ),
+    "futures, raw": Method(
+        "quantiles of futures", lambda m, _: quantiles(m.samples, LEVELS.tolist())
+    ),
+    "requested": Method(
+        "a future in which all run as long as requested, and none come: a point",
+        lambda m, _: _same(m.requested),
+    ),
+    "median": Method(
+        "one in which all run for the medians of their distributions, and none come: a point",
+        lambda m, _: _same(m.median),
+    ),
+    "recent": Method(
+        "quantiles of the last 100 waits of jobs that were alike in processors and request",
+        lambda m, _: m.recent,
+        pooled=True,
+    ),
+    "boosting": Method(
+        "quantiles by boosting over the state, from waits of jobs that had started",
+        learner=Learner("recent"),
+        pooled=True,
+    ),
+    "median, learned": Method(
+        "the point of medians, and its errors by boosting over the state",
+        learner=Learner(
+            "futures", lambda m: m.median, lambda m: logs_of(np.array([m.median])).tolist()
+        ),
+        pooled=True,
+    ),
+    "futures, learned": Method(
+        "the median of futures, and its errors by boosting over state and futures",
+        learner=Learner("futures", lambda m: float(quantiles(m.samples, [0.5])[0]), _told),
+        pooled=True,
+    ),
+    "pool": Method(
+        "weighed means of futures, recent and the last three, by how good each has been"
+    ),
+}
+#: Method -> what it says of a wait.
+METHODS = {name: method.says for name, method in TABLE.items()}
+_LEARNERS = {name: method.learner for name, method in TABLE.items() if method.learner is not None}
+#: Those that need scikit-learn.
+LEARNED = tuple(_LEARNERS)
 
 
 class _Said(NamedTuple):
@@ -88,12 +175,12 @@ class Methods:
         self._past = Recalibration()
         self._pending: list[tuple[int, int, _Said]] = []
         self._started: list[_Said] = []
-        self._models: dict[str, Boosting] = {}
         self._learns = boosting.is_there()
         self._state = Submissions(log, processors) if self._learns else None
         self._taught = taught
         self._taught_x = self._seen(taught)
-        self.pool = Pool(["futures", "recent", *(LEARNED if self._learns else ())])
+        pooled = [name for name, method in TABLE.items() if method.pooled]
+        self.pool = Pool([name for name in pooled if self._learns or name not in LEARNED])
 
     def says(self, moments: Sequence[AtSubmission]) -> list[dict[str, Floats]]:
         """Return what each method says of jobs, (n_levels,) [s] by its name.
@@ -110,55 +197,50 @@ class Methods:
         x = self._seen(rows)
         self._settle(int(self._log.submit_time[rows[0]]))
         learned = self._learned(moments, x) if self._learns else {}
-        found = []
+        forecasts = []
         for k, moment in enumerate(moments):
             self._settle(int(self._log.submit_time[moment.row]))
             said = self._simulated(moment) | {name: each[k] for name, each in learned.items()}
             if self._learns:  # who has learned nothing yet says what another says
-                said = (
-                    {"boosting": said["recent"]}
-                    | dict.fromkeys(LEARNED[1:], said["futures"])
-                    | said
-                )
+                said = {name: said[learner.before] for name, learner in _LEARNERS.items()} | said
             said["pool"] = self.pool.quantiles(said)
             began = int(self._began[moment.row])
             heapq.heappush(self._pending, (began, moment.row, _Said(moment, x[k], said)))
-            found.append(said)
-        return found
+            forecasts.append(said)
+        return forecasts
 
     def _simulated(self, moment: AtSubmission) -> dict[str, Floats]:
         """Return what is said by simulation, and by recent waits."""
         levels = self._past.levels(int(self._log.user_id[moment.row]))
         return {
-            "futures": quantiles(moment.samples, levels.tolist()),
-            "futures, raw": quantiles(moment.samples, LEVELS.tolist()),
-            "requested": np.full(len(LEVELS), moment.requested),
-            "median": np.full(len(LEVELS), moment.median),
-            "recent": moment.recent,
+            name: method.quantiles(moment, levels)
+            for name, method in TABLE.items()
+            if method.quantiles is not None
         }
 
     def _learned(self, moments: Sequence[AtSubmission], x: Floats) -> dict[str, Floats]:
         """Return what boosting says of each job after it has learned anew, (n, n_levels) [s]."""
-        time, found = self._log.submit_time[moments[0].row], {}
+        time, by_method = self._log.submit_time[moments[0].row], {}
         known = np.flatnonzero(self._began[self._taught] < time)[-TAUGHT:]
-        if len(known) >= LEAST:
-            model = Boosting()
-            model.learn(self._taught_x[known], self._wait(self._taught[known]))
-            found["boosting"] = model.quantiles(x)
-        if len(self._started) >= LEAST:
-            past = [said.moment for said in self._started]
+        past = [said.moment for said in self._started]
+        for name, (_, point_of, sees) in _LEARNERS.items():
+            if (len(known) if point_of is None else len(past)) < LEAST:
+                continue
+            if point_of is None:
+                model = Boosting()
+                model.learn(self._taught_x[known], self._wait(self._taught[known]))
+                by_method[name] = model.quantiles(x)
+                continue
+            model = Boosting(_FEW)
             seen = np.array([said.x for said in self._started])
-            wait = self._wait(np.array([moment.row for moment in past]))
-            for name, (point_of, beside) in _ERRORS.items():
-                model = Boosting(_FEW)
-                then, now = (np.array([point_of(m) for m in of]) for of in (past, moments))
-                before, behind = (
-                    np.column_stack([own, np.array([beside(m) for m in of])])
-                    for own, of in ((seen, past), (x, moments))
-                )
-                model.learn(before, wait, point=then)
-                found[name] = model.quantiles(behind, point=now)
-        return found
+            then, now = (np.array([point_of(m) for m in of]) for of in (past, moments))
+            before, behind = (
+                np.column_stack([own, np.array([sees(m) for m in of])])
+                for own, of in ((seen, past), (x, moments))
+            )
+            model.learn(before, self._wait(np.array([m.row for m in past])), point=then)
+            by_method[name] = model.quantiles(behind, point=now)
+        return by_method
 
     def _settle(self, time: int) -> None:
         """Learn from the forecasts whose jobs had started before a time [s]."""
@@ -179,23 +261,3 @@ class Methods:
     def _wait(self, rows: Ints) -> Floats:
         wait: Floats = self._log.wait_time[rows].astype(np.float64)
         return wait
-
-
-def _told(moment: AtSubmission) -> list[float]:
-    """Return what boosting sees of futures: quantiles, spread, how often at once, and points."""
-    logs = logs_of(moment.samples)
-    return [
-        *logs_of(quantiles(moment.samples, _SHOWN)),
-        logs.std(),
-        (moment.samples == 0).mean(),
-        *logs_of(np.array([moment.requested, moment.median])),
-    ]
-
-
-#: Method -> the point whose errors are learned, and what is seen of it beside the state.
-_ERRORS: dict[
-    str, tuple[Callable[[AtSubmission], float], Callable[[AtSubmission], list[float]]]
-] = {
-    "median, learned": (lambda m: m.median, lambda m: logs_of(np.array([m.median])).tolist()),
-    "futures, learned": (lambda m: float(quantiles(m.samples, [0.5])[0]), _told),
-}

@@ -68,8 +68,8 @@ class Recalibration:
         if n >= ENOUGH:
             share = n / (n + OF_ALL)
             of_all = share * _share_below(place[own], age[own]) + (1 - share) * of_all
-        found: Floats = np.interp(LEVELS, of_all, _GRID)
-        return found
+        levels: Floats = np.interp(LEVELS, of_all, _GRID)
+        return levels
 
     def saved(self) -> dict[str, Any]:
         """Return what has been learned, as JSON has it."""
@@ -137,8 +137,8 @@ class Pool:
     def weights(self) -> dict[str, float]:
         """How much each method counts; they sum up to one."""
         chance = np.exp(-RATE * (self._loss - self._loss.min()))
-        found = chance @ self._mixtures / chance.sum()
-        return dict(zip(self.methods, found.tolist(), strict=True))
+        shares = chance @ self._mixtures / chance.sum()
+        return dict(zip(self.methods, shares.tolist(), strict=True))
 
     def quantiles(self, said: Mapping[str, Floats]) -> Floats:
         """Return the forecast of the pool, (n_levels,) [s].

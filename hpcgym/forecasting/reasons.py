@@ -31,8 +31,8 @@ def correlations(run_times: Ints, starts: Floats) -> Floats:
     starts : (n_futures, n_starts) [s]; inf: never.
     """
     ran, started = _ranks(run_times), _ranks(starts)
-    found: Floats = ran.T @ started
-    return found
+    correlation: Floats = ran.T @ started
+    return correlation
 
 
 def _ranks(values: Ints | Floats) -> Floats:

@@ -51,8 +51,8 @@ class Distribution(NamedTuple):
     def quantile(self, level: Floats | float) -> Ints:
         """Return the least values [s] whose probability is at least a level, or levels."""
         places = np.minimum(self.cumulative.searchsorted(level), len(self.values) - 1)
-        found: Ints = self.values[places]
-        return found
+        seconds: Ints = self.values[places]
+        return seconds
 
 
 class RunTimes:

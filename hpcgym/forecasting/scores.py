@@ -23,8 +23,8 @@ _LONGEST_S = 1e9
 
 def logs_of(wait: Floats) -> Floats:
     """Return log(1 + wait / 60 s) of waits [s], the longest of which count as 30 years."""
-    found: Floats = np.log1p(np.clip(wait, 0, _LONGEST_S) / MINUTE_S)
-    return found
+    logs: Floats = np.log1p(np.clip(wait, 0, _LONGEST_S) / MINUTE_S)
+    return logs
 
 
 def waits_of(logs: Floats) -> Floats:
@@ -48,8 +48,8 @@ def crps(quantiles: Floats, wait: Floats) -> Floats:
     over = was[:, np.newaxis] - said
     pinball = np.maximum(LEVELS * over, (LEVELS - 1) * over)
     edges = np.concatenate([[0], (LEVELS[1:] + LEVELS[:-1]) / 2, [1]])
-    found: Floats = 2 * (pinball * np.diff(edges)).sum(axis=1)
-    return found
+    loss: Floats = 2 * (pinball * np.diff(edges)).sum(axis=1)
+    return loss
 
 
 def scores(quantiles: Floats, wait: Floats) -> dict[str, float]:
@@ -65,8 +65,8 @@ def scores(quantiles: Floats, wait: Floats) -> dict[str, float]:
     """
 
     def column(level: float) -> Floats:
-        found: Floats = quantiles[:, int(np.abs(LEVELS - level).argmin())]
-        return found
+        seconds: Floats = quantiles[:, int(np.abs(LEVELS - level).argmin())]
+        return seconds
 
     def covered(low: float, high: float) -> float:
         return float(((column(low) <= wait) & (wait <= column(high))).mean())
@@ -94,5 +94,5 @@ def places(samples: Floats, wait: Floats, rng: np.random.Generator) -> Floats:
     """
     below = (samples < wait[:, np.newaxis]).sum(axis=1)
     same = (samples == wait[:, np.newaxis]).sum(axis=1)
-    found: Floats = (below + rng.random(len(wait)) * (same + 1)) / (samples.shape[1] + 1)
-    return found
+    place: Floats = (below + rng.random(len(wait)) * (same + 1)) / (samples.shape[1] + 1)
+    return place

@@ -205,15 +205,15 @@ class SlurmStates:
         ------
         HpcgymError : it does not answer.
         """
-        told = look(self.programs, parts=self._whole.shares_nodes, ended=self._asks_ended)
-        warn_misread(told)
+        slurm = look(self.programs, parts=self._whole.shares_nodes, ended=self._asks_ended)
+        warn_misread(slurm)
         self.machine = open_now(self._whole, self.programs)
-        self.ended = ended_of(with_parts(seen, told, self.machine) for seen in told.jobs)
+        self.ended = ended_of(with_parts(seen, slurm, self.machine) for seen in slurm.jobs)
         self._past |= self.ended
         known = latest_ended(self._past)
         self._warn_of_cut(len(self._past) - len(known))
         self._past = known
-        return MachineState(present(told, self.machine, self._past), self.machine.cluster, told)
+        return MachineState(present(slurm, self.machine, self._past), self.machine.cluster, slurm)
 
     def _warn_of_cut(self, jobs: int) -> None:
         """Warn once of jobs of the past that are left out: then each that ends costs one."""

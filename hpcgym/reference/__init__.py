@@ -171,9 +171,10 @@ What orders may look at
     before any job starts, stops or goes on in it; both orders of the pass, and the orders of rules
     14 and 27, use it. Jobs that are submitted now wait already. free: processors less
     those of running jobs, rule 10, over processors; free_1h: the same, less those of jobs that are
-    predicted to end more than an hour from now; queued: jobs that wait; hour, weekday: of the time
-    now; fits: whether what rule 21 says a job needs is free, and on nodes all its units have room,
-    whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
+    predicted to end more than an hour from now; queued: jobs that wait; behind: the sum of their
+    p~ q over processors; hour, weekday: of the time now; fits: whether what rule 21 says a job
+    needs is free, and on nodes all its units have room, whatever rules 24 and 25 say; leaves: what
+    is free less its q, over processors, else 0;
     user_running, user_waiting: jobs of its user that run, and wait; last_run, mean_run, spread_run:
     p of the last terminated job of its user, mean and standard deviation of p of the last five, or
     of those that there are; p~, p~ and 0 without any; known_runs: how many these are; in_use of an

@@ -8,8 +8,9 @@ Rules
  1. At each pass at which a queued job fits, one of the vectors is chosen, and followed up to the
     next such pass. Under slurm it is chosen at each pass that an event brings, if jobs are queued.
  2. Under each vector the queue is drained: nothing else comes, all jobs have the run times of rule
-    4, and all other rules hold. It costs the sum of importance times wait. The first of the least
-    costs is chosen. Importance is rounded to 2^-40 of the greatest, so that costs are whole.
+    4, and all other rules hold; conservative makes all reservations anew at first. It costs the sum
+    of importance times wait. The first of the least costs is chosen. Importance is rounded to 2^-40
+    of the greatest, so that costs are whole.
  3. The importance of a job is what a second's wait of it adds to the bounded slowdowns: the mean of
     1 / max(run time, tau), over what is believed of its run time.
  4. clairvoyant: the run time. requested: the requested time. user-ratio: that times the mean ratio
@@ -98,6 +99,7 @@ class LookaheadSimulation(PoolSimulation):
         copied = PoolSimulation.__new__(PoolSimulation)
         copied.__dict__.update(copy.deepcopy(self.__dict__, {id(self.jobs): self.jobs}))
         copied.coming, copied.outside, copied.follows = [], [], {}
+        copied.expired_since_pass = True
         copied.policy = weighted(vector)
         for job in (*copied.queue, *copied.running):
             job.run = self.run_times[job.number]

@@ -14,7 +14,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from hpcgym.elementary import exp, log, log2, log10, power
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.elementary import exp, log, log2, log10, power, tanh
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.state import STATE, asked
 
@@ -115,7 +118,7 @@ def is_submission_order(order: Any) -> bool:
 
 def changes_with_time(policy: Any) -> bool:
     """Whether waiting alone can change a policy's order."""
-    if isinstance(policy, ByExpression):
+    if isinstance(policy, ByExpression | ByNetwork):
         return policy.waits
     if hasattr(policy, "begin"):
         return True
@@ -127,7 +130,7 @@ def changes_with_time(policy: Any) -> bool:
 
 def looks_at_times(policy: Any) -> bool:
     """Whether a policy depends on the requested time, or on what stands for it."""
-    if isinstance(policy, ByExpression):
+    if isinstance(policy, ByExpression | ByNetwork):
         return not BY_TIME.isdisjoint(policy.names)
     if isinstance(policy, str) or callable(policy):
         return policy not in ("fcfs", "lcfs", "sqf", "lqf")
@@ -182,6 +185,7 @@ FUNCTIONS: dict[str, Any] = {
     "log2": lambda x: Number(log2(x)),
     "log10": lambda x: Number(log10(x)),
     "exp": lambda x: Number(exp(x)),
+    "tanh": lambda x: Number(tanh(x)),
     "sqrt": lambda x: Number(math.sqrt(x) if x >= 0 else math.nan),
     "abs": lambda x: Number(math.fabs(x)),
     "floor": lambda x: Number(math.floor(x)) if math.isfinite(x) else x,
@@ -321,8 +325,12 @@ class ByExpression:
 
     def __call__(self, job: Job, now: int) -> float:
         """Return the score of a job: the highest is first."""
-        value = eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.named(job, now))
-        return float(value) if value == value else -math.inf
+        value = self.value(job, now)
+        return value if value == value else -math.inf
+
+    def value(self, job: Job, now: int) -> float:
+        """Return what it comes to, which may be no number."""
+        return float(eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.named(job, now)))
 
     def named(self, job: Job, now: int) -> dict[str, Any]:
         """Return what the expression names, of a job, whose requested time may be predicted."""
@@ -346,6 +354,75 @@ class ByExpression:
         """Return whether a column of a job has a text; numbers without a name have their digits."""
         number = int(self.workload.columns[COLUMNS[name]][job.number])
         return Number(self.called.get(COLUMNS[name], {}).get(number, str(number)) == text)
+
+
+# --- Networks -------------------------------------------------------------------------------------
+
+#: What is the same for all jobs of a pass.
+OF_PASS = {"free", "free_1h", "queued", "hour", "weekday", "machine_size"}
+
+
+class ByNetwork:
+    """A policy by a network of one hidden layer over expressions, rule 5.
+
+    Parameters
+    ----------
+    inputs : of each the expression, its center, and its scale.
+    hidden, bias, output, skip : as :class:`hpcgym.scheduler.policies.networks.Network` has them.
+    workload, called : as :class:`ByExpression` takes them.
+    """
+
+    waits = True
+
+    def __init__(
+        self,
+        inputs: Sequence[tuple[str, float, float]],
+        hidden: NDArray[np.float64],
+        bias: NDArray[np.float64],
+        output: NDArray[np.float64],
+        skip: NDArray[np.float64],
+        workload: Any,
+        called: Mapping[str, Mapping[int, str]] | None = None,
+    ) -> None:
+        self.inputs = [ByExpression(text, workload, called) for text, _, _ in inputs]
+        self.scaling = [(center, scale) for _, center, scale in inputs]
+        self.names = {name: of for each in self.inputs for name, of in each.names.items()}
+        # the skip is a unit without a bias, and without a tangent
+        self.weights, self.biases = np.vstack([hidden, skip]), np.append(bias, 0.0)
+        self.output = output
+
+    def begin(self, simulation: Any) -> None:
+        """Look at the state that each pass finds, rule 30."""
+        for each in self.inputs:
+            each.begin(simulation)
+
+    def __call__(self, job: Job, now: int) -> float:
+        """Return the score of a job: the highest is first."""
+        of_job, of_pass = self.biases, np.zeros(len(self.biases))
+        others: list[NDArray[np.float64]] = []
+        with np.errstate(all="ignore"):
+            for k, (each, (center, scale)) in enumerate(
+                zip(self.inputs, self.scaling, strict=True)
+            ):
+                part = self.weights[:, k] * ((each.value(job, now) - center) / scale)
+                if not each.waits:
+                    of_job = of_job + part
+                elif sees_pass_alone(each):
+                    of_pass = of_pass + part
+                else:
+                    others.append(part)
+            *units, skip = sum(others, of_job + of_pass)
+            fourths = [0.0] * 4
+            for k, (weight, unit) in enumerate(zip(self.output, units, strict=True)):
+                fourths[k % 4] += weight * tanh(float(unit))
+            value = float(skip + ((fourths[0] + fourths[1]) + (fourths[2] + fourths[3])))
+        return value if value == value else -math.inf
+
+
+def sees_pass_alone(expression: ByExpression) -> bool:
+    """Whether an expression is the same for all jobs of a pass."""
+    names = {*expression.code.co_names} - {*FUNCTIONS, "in_use"}
+    return names <= OF_PASS
 
 
 # --- Slurm's multifactor priority of a job, worked out as its page says ---------------------------

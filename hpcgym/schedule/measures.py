@@ -49,13 +49,20 @@ def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
     }
 
 
-def weekly_sums(result: Result, jobs: NDArray[np.bool_], n_weeks: int = 1) -> NDArray[np.float64]:
+def weekly_sums(
+    result: Result,
+    jobs: NDArray[np.bool_],
+    n_weeks: int = 1,
+    since_first_submit: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
     """Return sums over the jobs of each week, (n_weeks or more if there are more, 3).
 
     They are the number of the jobs, their bounded slowdowns, and their waits [h]. A job belongs to
     the week of its submission; weeks count from the first submission of the log.
+    ``since_first_submit``: (n_jobs,) [s], if not those of this schedule.
     """
-    week = result.workload.since_first_submit[jobs] // WEEK_S
+    since = result.workload.since_first_submit if since_first_submit is None else since_first_submit
+    week = since[jobs] // WEEK_S
     columns = np.ones(len(jobs)), result.bsld, result.wait / HOUR_S
     return np.stack([np.bincount(week, c[jobs], minlength=n_weeks) for c in columns], axis=1)
 

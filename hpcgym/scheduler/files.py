@@ -19,6 +19,7 @@ from hpcgym.files import toml_file
 from hpcgym.files.writing import whole_text
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.networks import Network, network_of
 from hpcgym.scheduler.rules import RULES, Scheduler
 
 ENDING = ".toml"
@@ -41,6 +42,26 @@ def read_scheduler(path: str | Path) -> Scheduler:
         return Scheduler(**table)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
+
+
+def network_scheduler(network: Network | str, **rules: Any) -> Scheduler:
+    """Return the scheduler of a network: it is the policy, beside its own rules.
+
+    Parameters
+    ----------
+    network : or its file, as ``network:FILE``.
+    **rules : in place of its own.
+
+    Raises
+    ------
+    HpcgymError : no network, or an unknown rule or a wrong value; the message names the file.
+    """
+    own = network.rules if isinstance(network, Network) else network_of(network).rules
+    try:
+        return Scheduler(policy=network).but(**{**own, **rules})
+    except HpcgymError as error:
+        where = "rules" if isinstance(network, Network) else f"{network}: rules"
+        raise HpcgymError(f"{where}: {error}") from None
 
 
 def write_scheduler(path: str | Path, scheduler: Scheduler, note: str = "") -> None:

@@ -24,7 +24,7 @@ from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
+from hpcgym.reference.orders import NAMES, POLICIES, ByExpression, ByNetwork
 from hpcgym.reference.own_nodes import Budget, Cap, limited_jobs_of, machine_of
 from hpcgym.reference.pool import PoolSimulation
 from hpcgym.reference.power import SwitchingSimulation
@@ -214,6 +214,10 @@ def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
     if order.expression.reversed is not None:
         return "lcfs" if order.expression.reversed else "fcfs"
     called = {column: names_of(workload, column) for column in NAMED.values()}
+    if (layer := order.expression.layer) is not None:
+        inputs = [(each.text, each.center, each.scale) for each in layer.inputs]
+        numbers = (layer.hidden, layer.bias, layer.output, layer.skip)
+        return ByNetwork(inputs, *numbers, workload, called)
     return ByExpression(order.expression.text, workload, called)
 
 

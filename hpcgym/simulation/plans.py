@@ -48,13 +48,13 @@ def planned_starts(workload: Workload, scheduler: Scheduler, cluster: Cluster) -
     simulation.beginning = begins._replace(due=True)  # whenever the next pass would come
     simulation.drive(begins.time, passes=1)
     native = simulation.native
-    told, started = native.reserved(), native.schedule()["start"]
-    if not told:
+    reserved, started = native.reserved(), native.schedule()["start"]
+    if not reserved:
         raise HpcgymError(
             f"plan: the passes of {scheduler} plan the starts of few jobs or none; those of"
             " backfill='slurm' and of 'conservative' without restrictions plan all"
         )
-    of_waiting = told["planned"] if "planned" in told else told["reserved"]
+    of_waiting = reserved["planned"] if "planned" in reserved else reserved["reserved"]
     planned = np.where(started < 0, of_waiting, started)
     planned[begins.running] = -1
     return planned

@@ -105,10 +105,10 @@ def look(programs: SlurmPrograms, *, parts: bool = False, ended: bool = True) ->
     jobs, misread = seen_jobs(programs.said("squeue", "-r", "-h", "-t", states, "-o", fields))
     if misread and not jobs:
         raise HpcgymError(f"squeue is not understood: {misread[0]!r}")
-    told = parts_of(programs.said("scontrol", "-o", "-d", "show", "job")) if parts else {}
+    placed = parts_of(programs.said("scontrol", "-o", "-d", "show", "job")) if parts else {}
     # no clock is ahead of what has happened
     now = max(now, max((max(seen.told.submit, seen.told.began) for seen in jobs), default=now))
-    return SlurmLook(now, jobs, passed, told, misread)
+    return SlurmLook(now, jobs, passed, placed, misread)
 
 
 _NOW = re.compile(r"^sdiag output at .*\((\d+)\)", re.MULTILINE)
@@ -166,7 +166,7 @@ _CELLS = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+)")
 
 def parts_of(text: str) -> dict[int, JobParts]:
     """Return the parts of the jobs that ``scontrol -o -d show job`` printed, by their numbers."""
-    found: dict[int, JobParts] = {}
+    by_number: dict[int, JobParts] = {}
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
         try:
@@ -190,8 +190,8 @@ def parts_of(text: str) -> dict[int, JobParts]:
             units, bound = int(least), 1  # on just so many nodes
         if cells and any(had % (processors // units) for had in cells.values()):
             units, bound = processors, -1
-        found[number] = JobParts(units, bound, cells)
-    return found
+        by_number[number] = JobParts(units, bound, cells)
+    return by_number
 
 
 def _count(ids: str) -> int:

@@ -88,11 +88,11 @@ def configured(
     ------
     HpcgymError : Slurm does not answer, or its slurm.conf is not on this machine.
     """
-    told = dict(_SETTING.findall(programs.said("scontrol", "show", "config")))
-    known = parameters(told.get("SchedulerParameters", ""))
+    settings = dict(_SETTING.findall(programs.said("scontrol", "show", "config")))
+    known = parameters(settings.get("SchedulerParameters", ""))
     given = known.get("bf_interval", "")
     every_s = int(given) if given.isdecimal() and int(given) > 0 else _USUAL_S
-    path = told.get("SLURM_CONF", "")
+    path = settings.get("SLURM_CONF", "")
     file = path if path and is_there(Path(path)) else None
     if cluster is None and file is None:
         raise HpcgymError(

@@ -478,16 +478,19 @@ def mean_of(logs: Sequence[Floats], block: int = BLOCK) -> Mean:
 
     Parameters
     ----------
-    logs : of each log (n_weeks,): :attr:`hpcgym.schedule.gains.Gain.counted` of a scheduler, or
-        that of one less that of another, which compares them in pairs: EASY's slowdowns cancel out.
+    logs : of each log (n_weeks,), or (n_replays, n_weeks) of several replays of it:
+        :attr:`hpcgym.schedule.gains.Gain.counted` of a scheduler, or that of one less that of
+        another, which compares them in pairs: EASY's slowdowns cancel out.
     block : weeks that are drawn together; 1 of slices that have nothing to do with one another.
 
     Returns
     -------
     The mean, nan where a log has no weeks. The interval is of 2000 resamples of a bootstrap, seed
-    0, see :func:`how_often`: of each log blocks of weeks are drawn, so it is over weeks, and not
-    over logs. Its ends are nan where all together have fewer than :data:`FEWEST` whole blocks, or
-    one of them fewer than two.
+    0, see :func:`how_often`: of each log blocks of weeks are drawn, and independently replays, so
+    it is over weeks and replays, and not over logs. A resample of rows and columns both makes
+    intervals a little too wide rather than too narrow (Owen, The pigeonhole bootstrap, Annals of
+    Applied Statistics 1, 2007). Its ends are nan where all together have fewer than :data:`FEWEST`
+    whole blocks, or one of them fewer than two.
 
     Raises
     ------
@@ -495,13 +498,19 @@ def mean_of(logs: Sequence[Floats], block: int = BLOCK) -> Mean:
     """
     if not logs:
         raise HpcgymError("logs: a mean over none")
-    if not all(len(weeks) for weeks in logs):
+    if not all(weeks.size for weeks in logs):
         return Mean(*[float("nan")] * 3)
     value = float(np.mean([weeks.mean() for weeks in logs]))
-    blocks = [len(weeks) // block for weeks in logs]
+    tables = [np.atleast_2d(weeks) for weeks in logs]
+    blocks = [table.shape[1] // block for table in tables]
     if sum(blocks) < FEWEST or min(blocks) < 2:
         return Mean(value, float("nan"), float("nan"))
     rng = np.random.default_rng(0)
-    drawn = [how_often(len(w), 2000, rng, block) @ w / len(w) for w in logs]
+    drawn = []
+    for replays in tables:
+        each = how_often(replays.shape[1], 2000, rng, block) @ replays.T / replays.shape[1]
+        more = len(replays) > 1  # which replays a resample has
+        often = how_often(len(replays), 2000, rng) / len(replays) if more else 1
+        drawn.append((each * often).sum(axis=1))
     low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Mean(value, float(low), float(high))

@@ -122,18 +122,18 @@ class Twin:
         """
         began = time.monotonic()
         state = self.states.now()
-        told = state.look
-        assert told is not None
+        slurm = state.look
+        assert slurm is not None
         seed = state.time % 2**31
         forecast = Forecast(state, self.scheduler, state.past, self._number, seed)
         spent = time.monotonic()
         samples = np.sort(forecast.starts, axis=0) - state.time
         spent = time.monotonic() - spent
-        self._settle(told)
+        self._settle(slurm)
         requested = _requested(state, self.scheduler)
         self._say(state, samples, requested)
         waiting = self._waiting(state, samples, requested)
-        plan = self._planned(told) if told.passed >= 0 else None
+        plan = self._planned(slurm) if slurm.passed >= 0 else None
         self.last = TwinPoll(state, forecast, waiting, plan, time.monotonic() - began)
         # as many futures as there is time for
         if spent > self._every_s / 4:
@@ -142,16 +142,16 @@ class Twin:
             self._number = min(self._number * 2, self._futures)
         return self.last
 
-    def _settle(self, told: SlurmLook) -> None:
+    def _settle(self, slurm: SlurmLook) -> None:
         """Score the forecasts of jobs that have started, and remember those that have ended."""
-        here = {key_of(seen): seen for seen in told.jobs}
+        here = {key_of(seen): seen for seen in slurm.jobs}
         for job, line in [*self.record.pending.items()]:
             seen = here.get(job)
             if seen is None or seen.is_held:  # one that is released is forecast anew
                 self.record.gone(job)
             elif not seen.waits:
                 self.record.started(job, max(seen.told.began - int(line["time"]), 0))
-            elif seen.planned >= 0 and line["slurm"] < 0 and told.time <= line["time"] + _SOON_S:
+            elif seen.planned >= 0 and line["slurm"] < 0 and slurm.time <= line["time"] + _SOON_S:
                 self.record.planned(job, max(seen.planned - int(line["time"]), 0))
         for key, ended in self.states.ended.items():
             if key not in self.record.ended:
@@ -159,9 +159,9 @@ class Twin:
 
     def _say(self, state: MachineState, samples: Floats, requested: Floats) -> None:
         """Keep the first forecast of each job."""
-        told = state.look
-        assert told is not None
-        seen = {job.told.number: job for job in told.jobs}
+        look = state.look
+        assert look is not None
+        seen = {job.told.number: job for job in look.jobs}
         for at, number in enumerate(state.jobs.job_number[~state.running].tolist()):
             job = seen[number]
             if key_of(job) in self.record.pending:
@@ -172,9 +172,9 @@ class Twin:
             self.record.said(key_of(job), state.time, user, samples[:, at], point, slurm)
 
     def _waiting(self, state: MachineState, samples: Floats, requested: Floats) -> list[WaitingJob]:
-        told = state.look
-        assert told is not None
-        seen = {job.told.number: job for job in told.jobs}
+        slurm = state.look
+        assert slurm is not None
+        seen = {job.told.number: job for job in slurm.jobs}
         levels = [int(np.abs(LEVELS - level).argmin()) for level in (0.1, 0.5, 0.9)]
         numbers, rows = state.jobs.job_number[~state.running].tolist(), []
         for at, number in enumerate(numbers):
@@ -187,9 +187,9 @@ class Twin:
             rows.append(WaitingJob(*facts, low, median, high, job.planned))
         return rows
 
-    def _planned(self, told: SlurmLook) -> PlanCheck | None:
+    def _planned(self, slurm: SlurmLook) -> PlanCheck | None:
         """Compare the plan of the last pass with Slurm's."""
-        before = before_pass(told)
+        before = before_pass(slurm)
         if before is None:
             return None
         machine = self.states.machine
@@ -199,8 +199,8 @@ class Twin:
         except HpcgymError:  # rules that plan few jobs or none
             return None
         planned = dict(zip(table.job.tolist(), table.planned.tolist(), strict=True))
-        jobs = [seen for seen in told.jobs if seen.planned >= 0 and not seen.is_held]
-        jobs = [seen for seen in jobs if seen.told.submit <= told.passed]
+        jobs = [seen for seen in slurm.jobs if seen.planned >= 0 and not seen.is_held]
+        jobs = [seen for seen in jobs if seen.told.submit <= slurm.passed]
         same = sum(planned.get(seen.told.number) == seen.planned for seen in jobs)
         return PlanCheck(same, len(jobs))
 
@@ -210,29 +210,29 @@ def key_of(seen: SeenJob) -> str:
     return f"{seen.label} of {seen.told.submit}"
 
 
-def before_pass(told: SlurmLook) -> SlurmLook | None:
+def before_pass(slurm: SlurmLook) -> SlurmLook | None:
     """Return what Slurm would have told just before its last backfill pass.
 
     Jobs that started since wait, those that were submitted since are not there, those that ended
     since run. None: nobody knows on which processors of their nodes the latter ran.
     """
-    time, jobs = told.passed, []
-    for seen in told.jobs:
+    time, jobs = slurm.passed, []
+    for seen in slurm.jobs:
         job = seen.told
         if job.submit > time or 0 <= job.ended <= time:
             continue
         if job.began >= time:
             jobs.append(seen._replace(told=job._replace(began=-1, ended=-1), nodes=""))
-        elif job.ended >= 0 and told.parts and not _is_placed(job.number, told):
+        elif job.ended >= 0 and slurm.parts and not _is_placed(job.number, slurm):
             return None
         else:
             jobs.append(seen._replace(told=job._replace(ended=-1)))
-    return told._replace(time=time, jobs=jobs)
+    return slurm._replace(time=time, jobs=jobs)
 
 
-def _is_placed(number: int, told: SlurmLook) -> bool:
+def _is_placed(number: int, slurm: SlurmLook) -> bool:
     """Return whether it is known on which processors a job ran."""
-    parts = told.parts.get(number)
+    parts = slurm.parts.get(number)
     return parts is not None and bool(parts.cells)
 
 
@@ -245,5 +245,5 @@ def _requested(state: MachineState, scheduler: Scheduler) -> Floats:
     futures = Futures(state, scheduler, nobody, [NOBODY])
     runs = state.jobs.requested_time[np.newaxis]
     starts = futures.starts(runs, np.zeros(1, np.int64), rows, 1)[0]
-    found: Floats = np.where(starts < 0, np.inf, starts - float(state.time))
-    return found
+    waits: Floats = np.where(starts < 0, np.inf, starts - float(state.time))
+    return waits

@@ -1,13 +1,17 @@
 """What a twin has said, and what came of it: a file of JSON lines that survives any end.
 
 Each line is appended in one write. So a twin that is killed loses at most a line that it was
-writing, which is left out when the file is read again.
+writing, which is left out when the file is read again. Once most lines are of no use any more the
+file is written anew, with what they taught in the first line: it takes the place of the old one as
+a whole.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,20 +19,23 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import is_there, json_of, lines_of
+from hpcgym.files.writing import whole_text
 from hpcgym.forecasting.forecasts import quantiles
 from hpcgym.forecasting.pool import Pool, Recalibration
 from hpcgym.forecasting.scores import LEVELS, Floats, crps, places
-from hpcgym.slurm.queue import QueuedJob
+from hpcgym.slurm.queue import QueuedJob, latest_ended
 
 #: Methods of the pool: futures, and all jobs running as long as they request.
 METHODS = ("futures", "requested")
 #: So many of the last scores count.
 _KEPT = 2000
 _LOW, _HIGH = int(np.abs(LEVELS - 0.1).argmin()), int(np.abs(LEVELS - 0.9).argmin())
+#: A file is written anew with so many lines more than twice as many as are of use.
+_SPARE = 5000
 
 
 #: What lines are about, of which each has one.
-_KINDS = {"said", "planned", "started", "gone", "ended"}
+_KINDS = {"said", "planned", "started", "gone", "ended", "learned", "scored"}
 
 
 class Score(NamedTuple):
@@ -69,8 +76,7 @@ class TwinRecord:
         self.ended: dict[str, QueuedJob] = {}
         self.past, self.pool = Recalibration(), Pool(METHODS)
         self._users: dict[str, int] = {}
-        self._rng = np.random.default_rng(0)
-        self._path = path
+        self._path, self._lines = path, 0
         self._torn = False  # whether the file ends within a line
         if path is not None and is_there(path):
             self._read(path)
@@ -159,24 +165,26 @@ class TwinRecord:
             name: float(np.mean([s.crps[name] for s in self.scored if name in s.crps]))
             for name in methods
         }
-        told = [score for score in self.scored if "squeue" in score.crps]
+        by_both = [score for score in self.scored if "squeue" in score.crps]
         beside = {
-            name: float(np.mean([score.crps[name] for score in told]))
+            name: float(np.mean([score.crps[name] for score in by_both]))
             for name in ("pool", "squeue")
-            if told
+            if by_both
         }
         coverage = float(np.mean([score.inside for score in self.scored])) if n else None
         weights = self.pool.weights
         return {
             "scored": n, "pending": len(self.pending), "crps": means, "coverage_80": coverage,
-            "where_slurm_told": len(told), "crps_where_slurm_told": beside, "weights": weights,
+            "where_slurm_told": len(by_both), "crps_where_slurm_told": beside, "weights": weights,
         }  # fmt: skip
 
     # -- what a line means -------------------------------------------------------------------------
 
     def _keep(self, line: dict[str, Any]) -> None:
-        self._write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._write(_text(line))
         self._take(line)
+        if self._path is not None and self._lines > _SPARE + 2 * self._of_use():
+            self._write_anew(self._path)
 
     def _write(self, text: str) -> None:
         if self._path is None:
@@ -187,6 +195,29 @@ class TwinRecord:
         except OSError as error:
             raise HpcgymError(f"{self._path}: {error.strerror}") from None
         self._torn = False
+
+    def _of_use(self) -> int:
+        return 1 + len(self.scored) + len(self.pending) + len(self.ended)
+
+    def _write_anew(self, path: Path) -> None:
+        """Put what is known in the place of the file."""
+        self.ended = latest_ended(self.ended)
+        try:
+            with whole_text(path) as file:
+                file.writelines(map(_text, self._known()))
+        except OSError as error:
+            raise HpcgymError(f"{path}: {error.strerror}") from None
+        self._lines = self._of_use()
+
+    def _known(self) -> Iterator[dict[str, Any]]:
+        """Yield lines that say what is known."""
+        users = sorted(self._users, key=self._users.__getitem__)
+        yield {"learned": {"past": self.past.saved(), "pool": self.pool.saved(), "users": users}}
+        for score in self.scored:
+            yield {"scored": score.crps, "inside": score.inside}
+        yield from self.pending.values()
+        for key, job in self.ended.items():
+            yield {"ended": key, "job": [*job]}
 
     def _read(self, path: Path) -> None:
         """Know what the whole lines of a file say."""
@@ -210,27 +241,43 @@ class TwinRecord:
         """
         if not _KINDS & line.keys():
             raise ValueError
+        self._lines += 1
         if "said" in line:
             self.pending[line["said"]] = dict(line)
             self._number(line["user"])
         elif "planned" in line and line["planned"] in self.pending:
             self.pending[line["planned"]]["slurm"] = line["slurm"]
         elif "started" in line and line["started"] in self.pending:
-            self._score(self.pending.pop(line["started"]), float(line["wait"]))
+            job = line["started"]
+            self._score(job, self.pending.pop(job), float(line["wait"]))
         elif "gone" in line:
             self.pending.pop(line["gone"], None)
         elif "ended" in line:
             fields = list(line["job"])
             fields[6] = tuple(fields[6])
             self.ended[line["ended"]] = QueuedJob(*fields)
+        elif "scored" in line:
+            self.scored.append(Score(dict(line["scored"]), bool(line["inside"])))
+        elif "learned" in line:
+            self._take_learned(line["learned"])
 
-    def _score(self, line: Mapping[str, Any], wait: float) -> None:
+    def _take_learned(self, learned: Mapping[str, Any]) -> None:
+        for user in learned["users"]:
+            self._number(user)
+        self.past = Recalibration.of(learned["past"])
+        with suppress(HpcgymError):  # of other methods: weights begin anew
+            pool = Pool.of(learned["pool"])
+            if pool.methods == METHODS:
+                self.pool = pool
+
+    def _score(self, job: str, line: Mapping[str, Any], wait: float) -> None:
         n = len(LEVELS)
         said = {
             "futures": _long(line["futures"]),
             "requested": np.full(n, _long([line["requested"]])[0]),
         }
-        all_said = said | {"pool": _long(line["pool"])}
+        # the first versions said what futures say alone
+        all_said = said | {"pool": _long(line.get("pool", line["futures"]))}
         if line["slurm"] >= 0:
             all_said["squeue"] = np.full(n, float(line["slurm"]))
         was, finite = np.array([wait]), 1e9
@@ -241,12 +288,18 @@ class TwinRecord:
         mixed = all_said["pool"]
         self.scored.append(Score(each, bool(mixed[_LOW] <= wait <= mixed[_HIGH])))
         del self.scored[:-_KEPT]
-        place = places(_long(line["samples"])[np.newaxis], was, self._rng)[0]
+        # the same draw among equals whenever this is read
+        rng = np.random.default_rng(zlib.crc32(job.encode()))
+        place = places(_long(line["samples"])[np.newaxis], was, rng)[0]
         self.past.learn(place, self._number(line["user"]))
         self.pool.learn(said, wait)
 
     def _number(self, user: str) -> int:
         return self._users.setdefault(user, len(self._users))
+
+
+def _text(line: Mapping[str, Any]) -> str:
+    return json.dumps(line, separators=(",", ":")) + "\n"
 
 
 def _short(wait: float) -> float | None:

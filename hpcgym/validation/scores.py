@@ -5,7 +5,7 @@ A *pair* is a pass and a job that waits there or starts: most arrays here have o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.elementary import exp, log, log2, log10, power
+from hpcgym.elementary import exp, log, log2, log10, power, tanh
 from hpcgym.scheduler.estimates.learning import looks_at_time
 from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import STATE_OF_ALL, JobColumns
@@ -25,7 +25,7 @@ from hpcgym.workload.io.swf_header import clock_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.scheduler.policies.expressions import Expression, ProgramStep
+    from hpcgym.scheduler.policies.expressions import Expression, Layer, ProgramStep
     from hpcgym.scheduler.policies.index import IndexPolicy
 
 Floats = NDArray[np.float64]
@@ -58,6 +58,7 @@ _OF_ONE: dict[int, Callable[[Floats], Any]] = {
     op.LOG2: log2,
     op.LOG10: log10,
     op.EXP: exp,
+    op.TANH: tanh,
     op.SQRT: np.sqrt,
     op.ABS: np.abs,
     op.FLOOR: np.floor,
@@ -262,7 +263,7 @@ def _value(expression: Expression, jobs: Jobs, pairs: Pairs) -> Part:
     """Return the value of an expression."""
     stack: list[Part] = []
     for step in expression.steps:
-        first = len(stack) - op.takes(step.code)
+        first = len(stack) - op.takes(step.code, step.number)
         taken = tuple(stack[first:])
         if step.code in op.PUSHES:
             value = _pushed(step, jobs, pairs)
@@ -270,10 +271,38 @@ def _value(expression: Expression, jobs: Jobs, pairs: Pairs) -> Part:
             value = combine(_OF_ONE[step.code], taken, pairs)
         elif step.code in _OF_TWO:
             value = combine(_OF_TWO[step.code], taken, pairs)
+        elif step.code == op.LAYER:
+            assert expression.layer is not None
+            value = _of_network(expression.layer, taken, pairs)
         else:
             value = combine(lambda a, b, c: np.where(a != 0, b, c), taken, pairs)
         stack[first:] = [value]
     return stack[0]
+
+
+def _of_network(layer: Layer, inputs: Sequence[Part], pairs: Pairs) -> Part:
+    """Return the scores of a network, one unit after the other."""
+
+    def add(a: Part, b: Part) -> Part:
+        return combine(np.add, (a, b), pairs)
+
+    def total(weights: Floats, bias: float) -> Part:
+        """Return a weighted sum: of inputs by job, and by pass, and then of the others."""
+        sums = {"job": Part(np.full(1, bias)), "pass": Part(np.zeros(1))}
+        for by in ("job", "pass", "pair"):
+            value = sums[by] if by in sums else add(sums["job"], sums["pass"])
+            for weight, part, given in zip(weights.tolist(), inputs, layer.inputs, strict=True):
+                if given.by == by:
+                    value = add(value, Part(weight * part.values, part.by))
+            sums[by] = value
+        return sums["pair"]
+
+    fourths = [Part(np.zeros(1))] * 4
+    for k, output in enumerate(layer.output.tolist()):
+        unit = total(layer.hidden[k], float(layer.bias[k]))
+        fourths[k % 4] = add(fourths[k % 4], Part(output * tanh(unit.values), unit.by))
+    last = add(add(fourths[0], fourths[1]), add(fourths[2], fourths[3]))
+    return add(total(layer.skip, 0.0), last)
 
 
 def _pushed(step: ProgramStep, jobs: Jobs, pairs: Pairs) -> Part:
@@ -371,6 +400,12 @@ class PassState:
         starts = np.bincount(self._line.start[self._ours], minlength=self._line.time.size)
         return (self._line.waiting + starts).astype(np.float64)
 
+    def _behind(self) -> Floats:
+        line, ours = self._line, self._ours
+        work = self._result.workload.requested_time * self._width
+        waiting = over_time(line.time.size, line.submit[ours], line.start[ours] + 1, work[ours])
+        return waiting / self._result.cluster.processors
+
     def _seconds(self) -> Times:
         """Return the time of the week [s]."""
         week: Times = (self._line.time + clock_of(self._result.workload)) % (7 * _DAY)
@@ -381,6 +416,9 @@ class PassState:
 
     def _weekday(self) -> Floats:
         return (self._seconds() // _DAY).astype(np.float64)
+
+    def _machine_size(self) -> Floats:
+        return np.full(self._line.time.size, float(self._result.cluster.processors))
 
     def _fits(self, pairs: Pairs) -> Floats:
         return (self._width[pairs.job] <= self._units[pairs.place]).astype(np.float64)

@@ -97,6 +97,12 @@ _TRACES = (
     Trace("PIK-IPLEX", "PIK-IPLEX-2009-1.swf.gz", "l_pik_iplex",
           "IBM iDataPlex, Potsdam Institute for Climate Impact Research",
           2_560, 742_964, "2009-04 to 2012-07"),
+    Trace("LPC-EGEE", "LPC-EGEE-2004-1.2-cln.swf.gz", "l_lpc",
+          "Linux cluster of the grid EGEE, LPC Clermont-Ferrand", 140, 234_889,
+          "2004-08 to 2005-05"),
+    Trace("LANL-CM5", "LANL-CM5-1994-4.1-cln.swf.gz", "l_lanl_cm5",
+          "Thinking Machines CM-5, Los Alamos National Laboratory", 1_024, 122_060,
+          "1994-10 to 1996-09"),
 )  # fmt: skip
 
 #: Name -> trace.

@@ -81,8 +81,8 @@ def with_constraints_counted(workload: Workload, cluster: Cluster | None) -> Wor
     WorkloadError : the constraint of a job is not one of Slurm, such as ``a&b``.
     """
     if cluster is None or not _has_features(cluster):
-        told = workload.columns[CONSTRAINT] != MISSING
-        return workload.counted({_UNUSED: int(np.count_nonzero(told))})
+        constrained = workload.columns[CONSTRAINT] != MISSING
+        return workload.counted({_UNUSED: int(np.count_nonzero(constrained))})
     return workload.counted({_PARTLY: int(np.count_nonzero(constraints_of(workload)[1]))})
 
 

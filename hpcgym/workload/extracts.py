@@ -168,16 +168,16 @@ def jobs_at(workload: Workload, begin: int) -> Workload:
     if workload.initial is not None:
         raise WorkloadError(f"{workload.name} is an extract itself: take the whole trace")
     submit, wait, run = workload.submit_time, workload.wait_time, workload.run_time
-    before, told, began = submit < begin, wait >= 0, submit + wait
-    if before.any() and not told[before].any():
+    before, has_waited, began = submit < begin, wait >= 0, submit + wait
+    if before.any() and not has_waited[before].any():
         raise WorkloadError(
             f"{workload.name} does not tell when jobs ran: simulate it, and take the state of the"
             " result: hpcgym.snapshot(hpcgym.simulate(...), at)"
         )
     length = recorded_run_time(workload)
-    past = before & told & (run >= 1) & (began + length <= begin)
-    runs = before & told & (began < begin) & ~past & (run != 0)
-    waits = before & np.where(told, began >= begin, run < 0)
+    past = before & has_waited & (run >= 1) & (began + length <= begin)
+    runs = before & has_waited & (began < begin) & ~past & (run != 0)
+    waits = before & np.where(has_waited, began >= begin, run < 0)
     lost = before & ~past & ~runs & ~waits
     return _with_state(workload, begin, runs, past, runs | waits, int(lost.sum()))
 

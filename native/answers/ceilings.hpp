@@ -48,8 +48,10 @@ class Ceilings {
     if (stack_.size() < room) stack_.resize(room);
     top_ = stack_.data();  // the first are below the stack
     for (const Program::Step& step : program.steps()) {
-      const std::size_t taken = Program::n_taken(step.code);
-      if (taken == 0) {
+      const std::size_t taken = Program::n_taken(step.code, step.number);
+      if (step.code == Code::layer) {
+        of_layer(taken, stretch);
+      } else if (taken == 0) {
         top_ += n_;
         leaf(step, stretch);
       } else {
@@ -75,7 +77,7 @@ class Ceilings {
       }
       case Code::wait: return each([&](std::size_t i) { return Range{s.from[i], s.to[i]}; });
       case Code::state: {  // of a job
-        const double most = which == State::fits ? 1 : inf;
+        const double most = which == State::fits || which == State::leaves ? 1 : inf;
         return each([&](std::size_t) { return Range{0, most}; });
       }
       default: {
@@ -107,6 +109,7 @@ class Ceilings {
       case Code::log2: return rising([](double a) { return elementary::log2(a); });
       case Code::log10: return rising([](double a) { return elementary::log10(a); });
       case Code::exp: return rising([](double a) { return elementary::exp(a); });
+      case Code::tanh: return rising([](double a) { return elementary::tanh(a); });
       case Code::sqrt: return rising([](double a) { return std::sqrt(a); });
       case Code::abs: return each([](const Range& a) { return a.absolute(); });
       default: return rising([](double a) { return std::floor(a); });
@@ -125,6 +128,17 @@ class Ceilings {
       case Code::whole_parts:
       case Code::rest: return pairs([](I, I) { return Range{}; });
       default: return pairs([](I, I) { return Range{0, 1}; });  // true or false
+    }
+  }
+  // The last step: its inputs lie one behind the other.
+  void of_layer(std::size_t taken, const Stretch& s) {
+    const Layer& layer = s.program.last_layer();
+    const Layer::Bounds bounds = layer.bounds_of_pass(of_pass);
+    std::vector<Range> inputs(taken);
+    top_ = stack_.data() + n_;
+    for (std::size_t i = 0; i < n_; ++i) {
+      for (std::size_t k = 0; k < taken; ++k) inputs[k] = top_[i + n_ * k];
+      top_[i] = layer.range(s.rows[i], inputs, bounds);
     }
   }
   void choose() {

@@ -6,12 +6,15 @@
 // expression in their order, so the scores are the same to the bit.
 #pragma once
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "../base/wide.hpp"
 #include "../core/features.hpp"
 #include "job_rows.hpp"
+#include "layer.hpp"
 #include "state.hpp"
 
 namespace hpc {
@@ -25,7 +28,7 @@ class Program {
     std::size_t depth = 0;  // of the stack
     for (std::size_t k = 0; k < told.codes.size(); ++k) {
       const i64 code = told.codes[k];
-      if (!is_between(code, number, choice) || code == usage) return "codes: there is no such operation";
+      if (!is_between(code, number, layer) || code == usage) return "codes: there is no such operation";
       const double place = told.numbers[k];
       const auto is_below = [&](std::size_t n) { return place >= 0 && place < static_cast<double>(n); };
       if (code == feature && (!is_below(n_features) || told.columns.size() < 2))
@@ -34,7 +37,11 @@ class Program {
         return "numbers: there is no such column";
       if (code == state && !is_below(State::n_values)) return "numbers: there is no such state";
       if (code == weight && !is_below(told.codes.size())) return "numbers: there is no such weight";
-      const std::size_t taken = n_taken(code);
+      const bool is_layer = code == layer;
+      if (is_layer && !(is_below(depth + 1) && Layer::is_valid(told.layer, static_cast<std::size_t>(place))))
+        return "layer: not the numbers of one over its inputs";
+      if (is_layer && k + 1 < told.codes.size()) return "codes: a layer is the last";
+      const std::size_t taken = n_taken(code, place);
       if (depth < taken) return "codes: an operation takes more values than there are";
       depth += 1 - taken;
     }
@@ -77,6 +84,7 @@ class Program {
         if (code == in_use) return now.in_use(told_->columns[which]);
         return which < weights.size() ? weights[which] : 0.0;
       });
+    if (layer_) layer_->begin_pass(shared_);
   }
   // The scores of jobs in this pass; -inf in place of NaN. Valid until the next call. `follow` has
   // been told of the jobs.
@@ -93,13 +101,14 @@ class Program {
   }
   // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
   void follow(const JobRows& rows, const i64* times) {
-    if (of_job_.empty() || (rows.moves().empty() && rows.renewed().empty())) return;
+    if ((of_job_.empty() && !layer_) || (rows.moves().empty() && rows.renewed().empty())) return;
     for (Part& part : of_job_) {
       for (const auto& [from, to] : rows.moves()) part.move(from, to);
       part.values.resize(rows.jobs().size());
       for (const std::size_t row : part.sees_time ? rows.renewed() : rows.came())
         part.values[row] = value_of_job(part.steps, rows.jobs()[row], times);
     }
+    if (layer_) follow_sums(rows.jobs().size(), rows.moves(), rows.renewed());
   }
   // The same for jobs that may be there several times.
   void follow(const std::vector<i64>& jobs, const i64* times) {
@@ -107,20 +116,24 @@ class Program {
       part.values.clear();
       for (const i64 j : jobs) part.values.push_back(value_of_job(part.steps, j, times));
     }
+    if (!layer_) return;
+    std::vector<std::size_t> rows(jobs.size());
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    follow_sums(rows.size(), {}, rows);
   }
 
   // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
   // or three from the top of the stack and leave one. Usage is added by accounts.
   enum Code : i64 {
     number, feature, column, usage, wait, state, weight, in_use,
-    negative, not_, log, log2, log10, exp, sqrt, abs, floor,
+    negative, not_, log, log2, log10, exp, tanh, sqrt, abs, floor,
     add, subtract, multiply, divide, whole_parts, rest, power, least, greatest,
     less, at_most, more, at_least, equal, unequal, and_, or_,
-    choice,
+    choice, layer,
   };
 
   // A step of what is left: the value of a part, of the job or of the pass.
-  static constexpr i64 of_job = choice + 1, of_pass_part = choice + 2;
+  static constexpr i64 of_job = layer + 1, of_pass_part = layer + 2;
   struct Step {
     i64 code;
     double number;
@@ -130,8 +143,10 @@ class Program {
   const Steps& steps() const { return steps_; }
   const std::vector<double>& part(std::size_t which) const { return of_job_[which].values; }
   const std::vector<double>& of_pass() const { return shared_; }
-  static std::size_t n_taken(i64 code) {
-    return code < negative || code > choice ? 0 : code < add ? 1 : code < choice ? 2 : 3;
+  const Layer& last_layer() const { return *layer_; }
+  static std::size_t n_taken(i64 code, double number_) {
+    if (code == layer) return static_cast<std::size_t>(number_);
+    return code < negative || code > layer ? 0 : code < add ? 1 : code < choice ? 2 : 3;
   }
   // A feature of a job after this wait [s].
   double feature_of(Feature which, i64 j, double waiting, const i64* times) const {
@@ -163,6 +178,8 @@ class Program {
   Steps steps_;                  // of what is left of the expression
   std::vector<Part> of_job_;
   std::vector<Steps> of_pass_;
+  std::optional<Layer> layer_;   // the last step of a network
+  std::vector<const double*> inputs_;
   std::vector<double> shared_;  // by part of the pass
   std::vector<std::size_t> changing_;  // those that are not the same in all passes
   struct Level {  // of the stack: a value for each job, or the same for all
@@ -199,7 +216,8 @@ class Program {
     std::vector<Value> values;
     for (std::size_t k = 0; k < told_->codes.size(); ++k) {
       const Step step{told_->codes[k], told_->numbers[k]};
-      const auto begin = values.end() - static_cast<std::ptrdiff_t>(n_taken(step.code));
+      const auto begin = values.end() - static_cast<std::ptrdiff_t>(n_taken(step.code, step.number));
+      if (step.code == layer) return take_apart_layer(values);
       Value value{begin == values.end() ? k : begin->first, depends(step.code, step.number), {}};
       for (auto of = begin; of != values.end(); ++of)
         value.depends = static_cast<Depends>(value.depends | of->depends);
@@ -217,6 +235,22 @@ class Program {
     if (values.empty()) return;
     const Value& whole = values.front();
     steps_ = whole.depends == on_both ? whole.left : Steps{part(whole, told_->codes.size())};
+  }
+  // The same of the inputs of a layer: what is left of them, and then the layer over these.
+  template <class V>
+  void take_apart_layer(const std::vector<V>& inputs) {
+    layer_.emplace(told_->layer, inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const std::size_t last = k + 1 < inputs.size() ? inputs[k + 1].first : told_->codes.size() - 1;
+      if (inputs[k].depends == on_both) {
+        steps_.insert(steps_.end(), inputs[k].left.begin(), inputs[k].left.end());
+        layer_->of_pair.push_back(k);
+        continue;
+      }
+      const Step own = part(inputs[k], last);
+      (own.code == of_job ? layer_->of_job : layer_->of_pass).push_back({k, static_cast<std::size_t>(own.number)});
+    }
+    steps_.push_back({layer, static_cast<double>(layer_->of_pair.size())});
   }
   // A step in place of a value whose steps end before `last`.
   template <class V>
@@ -240,7 +274,7 @@ class Program {
     double* top = numbers_.data();  // the first is below the stack
     for (const auto& [code, number_] : steps) {
       if (code == number) *++top = number_;
-      else if (n_taken(code) == 0) *++top = leaf(code, static_cast<std::size_t>(number_));
+      else if (n_taken(code, number_) == 0) *++top = leaf(code, static_cast<std::size_t>(number_));
       else if (code < add) with_one(code, [&](auto f) { *top = f(*top); });
       else if (code < choice) with_two(code, [&](auto f) { --top, *top = f(top[0], top[1]); });
       else top -= 2, *top = *top != 0 ? top[1] : top[2];
@@ -253,23 +287,37 @@ class Program {
                             : feature_of(static_cast<Feature>(which), j, 0, times);
     });
   }
+  void follow_sums(std::size_t n_rows, const std::vector<JobRows::Move>& moves, const std::vector<std::size_t>& rows) {
+    layer_->follow(n_rows, moves, rows, [&](std::size_t which, std::size_t row) { return of_job_[which].values[row]; });
+  }
   // The values of some steps for all jobs. Valid until the next call.
   double* go_through(const Steps& steps, const Look& look) {
     top_ = levels_.data();  // the first is below the stack
     double* own = stack_.data();
     for (const auto& [code, number_] : steps) {
-      if (n_taken(code) == 0) {
+      if (code == layer) {
+        of_layer(look);
+      } else if (n_taken(code, number_) == 0) {
         *++top_ = leaf(code, number_, look, own);
         own += n_;
       } else if (code < add) {
         of_one(code);
       } else {
-        const std::size_t taken = n_taken(code) - 1;
+        const std::size_t taken = n_taken(code, number_) - 1;
         top_ -= taken, own -= n_ * taken;
         code < choice ? of_two(code) : choose();
       }
     }
     return spread(*top_);
+  }
+  // The last step: all that is on the stack are inputs.
+  void of_layer(const Look& look) {
+    inputs_.clear();
+    for (Level* level = levels_.data() + 1; level <= top_; ++level)
+      inputs_.push_back(level->values ? level->values : spread(*level));
+    top_ = levels_.data() + 1;
+    top_->own = stack_.data(), top_->values = top_->own;
+    layer_->write(n_, look.rows ? look.rows->data() : nullptr, inputs_, top_->own);
   }
   // The first of three values says whether it is the second or the third.
   void choose() {
@@ -364,6 +412,7 @@ class Program {
       case log2: return use([](double a) { return elementary::log2(a); });
       case log10: return use([](double a) { return elementary::log10(a); });
       case exp: return use([](double a) { return elementary::exp(a); });
+      case tanh: return use([](double a) { return elementary::tanh(a); });
       case sqrt: return use([](double a) { return std::sqrt(a); });
       case abs: return use([](double a) { return std::abs(a); });
       default: return use([](double a) { return std::floor(a); });

@@ -78,7 +78,6 @@ struct Range {
     return {std::min(least, b.least), std::max(most, b.most)};
   }
 
- private:
   static constexpr double slack = 1e-12;
 };
 

@@ -266,6 +266,35 @@ inline double expm1(double x) {
   const Pair less = sum(power, -1.0);
   return less.high + (less.low + power * p.part);
 }
+// The next sixteenth to x > 0 is a. With h = tanh(a) and t = tanh(x - a), of a short series,
+// tanh(x) = (h + t) / (1 + h t) = h + t - h t (h + t) / (1 + h t).
+inline constexpr int parts_of_tanh = 16, greatest_tanh = 20;  // from there on it is 1
+inline constexpr auto tanh_rows = [] {
+  Pair root{1, 0}, power{1, 0};  // e^(2 / 16), e^2a
+  for (int n = 24; n > 0; --n) root = root * Pair{2.0 / parts_of_tanh, 0} * quotient(1, n) + Pair{1, 0};
+  std::array<Pair, 512> table{};  // a power of two, so that whatever is no number has a row, too
+  for (std::size_t i = 0; i <= parts_of_tanh * greatest_tanh; ++i) {
+    const Pair above = power + Pair{-1, 0}, below = power + Pair{1, 0};
+    const double high = above.high / below.high;
+    const Pair left = above + Pair{-high, 0} * below;
+    table[i] = ordered_sum(high, left.high / below.high);
+    power = power * root;
+  }
+  return table;
+}();
+inline double with_tanh(double x) { return x > greatest_tanh ? greatest_tanh : x < -greatest_tanh ? -greatest_tanh : x; }
+inline double usual_tanh(double x) {
+  constexpr double to_whole = 0x1p52;
+  const double size = std::abs(x), shifted = size * parts_of_tanh + to_whole;
+  const Pair& row = tanh_rows[bits_of(shifted) % tanh_rows.size()];
+  const double b = size - (shifted - to_whole) * (1.0 / parts_of_tanh), square = b * b;
+  const double more = b * square * (-1.0 / 3 + square * (2.0 / 15 + square * (-17.0 / 315 + square * (62.0 / 2835))));
+  const Pair high = ordered_sum(row.high, b);
+  const double both = row.high * (b + more);
+  const double less = both * (high.high + more) / (1.0 + both);
+  return std::copysign(high.high + (high.low + (row.low + (more - less))), x);
+}
+inline double tanh(double x) { return usual_tanh(with_tanh(x)); }
 inline double pow(double x, double y) {
   // of what is 0, infinite or no number it is exact in each C library
   if (!(std::abs(x) < inf && x != 0 && std::abs(y) < inf)) [[unlikely]] return std::pow(x, y);
@@ -284,6 +313,12 @@ inline void exp(double* values, std::size_t n) {
     others |= (bits_of(usual_exponent) - 1) - bits_of(std::abs(values[i]));
   if (others >> 63 == 0) return by_bits_of_usual([](Bits x) { return usual_exp({of_bits(x), 0}); }, values, n);
   for (std::size_t i = 0; i < n; ++i) values[i] = exp(values[i]);
+}
+inline void tanh(double* values, std::size_t n) {
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) values[i] = with_tanh(values[i]);
+#pragma omp simd
+  for (std::size_t i = 0; i < n; ++i) values[i] = usual_tanh(values[i]);
 }
 inline void pow(double* values, std::size_t n, double y) {
   double least = 1, most = 1;

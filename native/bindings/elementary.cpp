@@ -30,6 +30,7 @@ void bind_elementary(nb::module_& m) {
   bind(m, "exp", [](double x) { return elementary::exp(x); }, "Return e to the power of x.");
   bind(m, "exp2", [](double x) { return elementary::exp2(x); }, "Return 2 to the power of x.");
   bind(m, "expm1", [](double x) { return elementary::expm1(x); }, "Return exp(x) - 1.");
+  bind(m, "tanh", [](double x) { return elementary::tanh(x); }, "Return the hyperbolic tangent.");
   bind(m, "cos", [](double x) { return elementary::cos(x); }, "Return the cosine, 0 <= x <= 2 pi.");
   bind(m, "sin", [](double x) { return elementary::sin(x); }, "Return the sine, 0 <= x <= 2 pi.");
   m.def("power", [](In<double> x, In<double> y) {

@@ -110,6 +110,7 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   found.times = told.column<i64>("times", n_jobs);
   found.clock = *told.column<i64>("clock", 1);
   expect(is_between(found.clock, 0, 604'799), "clock: a time of the week");
+  if (told.has("layer")) found.layer = told.list<double>("layer");
   return found;
 }
 

@@ -730,6 +730,7 @@ struct Simulator {
     const auto begin = past.begin() + (history(j) - past.data()), end = begin + rules().kept();
     std::copy(begin + 1, end, begin);
     end[-1] = run_time(j);
+    if constexpr (Shareable<M>) end[-1] = time - of(j).start;  // as long as the jobs beside it made it
   }
   // The mean run time of the user's last jobs, at most the requested time; without history, that.
   i64 average(i64 j) {

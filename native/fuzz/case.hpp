@@ -189,6 +189,10 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       e.numbers.push_back(wild && bytes.one_in(4) ? bytes.real() : static_cast<double>(bytes.below(most)));
       depth += takes_two ? -1 : 1;
     }
+    if (bytes.one_in(4)) {  // a network of one input and one unit
+      e.codes.push_back(Program::layer), e.numbers.push_back(1);
+      for (int k = 0; k < 4; ++k) e.layer.push_back(static_cast<double>(bytes.below(5) - 2));
+    }
   }
   if (bytes.one_in(4)) {  // questions within passes
     m.rules.picks = bytes.one_in(2), m.rules.proposes = !m.rules.picks;

@@ -19,6 +19,7 @@ from hpcgym.machine.speedups import LearnedSpeedups, PairRegression
 from hpcgym.scheduler.estimates import DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.policies.networks import INPUTS, Network
 from hpcgym.workload import assign_codes, shuffled, with_codes
 
 # --- Jobs -----------------------------------------------------------------------------------------
@@ -459,7 +460,25 @@ OF_STATE: dict[str, str] = {
     "by-free": "-(0.5-2.4*free)*log(processors)",
     "by-room": "(fits and leaves<0.25)*1e9+wait*(1-free_1h)-queued%3*area",
     "by-user": "-last_run*user_waiting-(mean_run-spread_run)*user_running-known_runs",
-    "by-hour": "(hour%2<1)*wait-(weekday+1)*area",
+    "by-hour": "(hour%2<1)*wait-(weekday+1)*area*(behind>=0)",
+    "by-size": "tanh(wait/60-4)-processors/machine_size*free",
+}
+
+
+def _network(inputs: Sequence[str], units: int) -> Network:
+    """Return a network of these inputs whose numbers are a sequence that goes up and down."""
+    n = len(inputs)
+    waves = np.array([k * 37 % 64 - 32 for k in range((2 + n) * units + n)]) / 32
+    skip, hidden, bias, output = np.split(waves, np.cumsum([n, n * units, units]))
+    shaped = hidden.reshape(units, n)
+    return Network(tuple(inputs), np.full(n, 3.0), np.full(n, 2.0), skip, shaped, bias, output)
+
+
+#: Orders by networks.
+NETWORKS: dict[str, Network] = {
+    "network": _network([*(text for text, *_ in INPUTS), "user_running", "in_use(processors)"], 9),
+    "network-too": _network(["log(requested)", "expansion", "free*log(wait+1)", "queue"], 4),
+    "network-alone": _network(["area/100", "wait/10"], 0),
 }
 
 
@@ -526,8 +545,8 @@ _RULES: dict[str, Mapping[str, Any]] = {
     **{
         name: {} for name in ("backfill", "correction", "passes", "allocation", "power", "partners")
     },
-    "policy": WEIGHTS | OF_STATE,
-    "backfill_order": WEIGHTS | OF_STATE,
+    "policy": WEIGHTS | OF_STATE | NETWORKS,
+    "backfill_order": WEIGHTS | OF_STATE | NETWORKS,
     "fair_share": {
         "usual": None,
         "for-ever": "half_life_s=inf",

@@ -85,7 +85,7 @@ def agents(training_log):
 
 
 def test_all_that_the_suite_trains_are_here() -> None:
-    others = {"maskable-ppo", "rule-es", "xnes"}  # which have tests of their own
+    others = {"maskable-ppo", "net-es", "rule-es", "xnes"}  # which have tests of their own
     assert {*TRAINED} - others == {*SMALL}
     for name, (kind, _) in SMALL.items():
         module, called = TRAINED[name]

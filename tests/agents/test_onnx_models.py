@@ -12,6 +12,7 @@ from mistakes import mistakes_of
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents import load, save_spec
+from hpcgym.scheduler.policies.networks import INPUTS, aged_network
 from hpcgym.study import evaluate
 
 onnx = pytest.importorskip("onnx")
@@ -50,6 +51,26 @@ def narrowest(path: Path) -> Path:
         [("scores", TensorProto.FLOAT, ["n", WINDOW, 1])],
         [("weights", np.array([[0], [-1]], np.float32))],
     )
+
+
+def test_a_scorer_of_jobs_gives_the_same_scores(tmp_path: Path) -> None:
+    import onnxruntime
+
+    from hpcgym.agents.onnx_models import write_onnx
+
+    begin, rng = aged_network(seed=1), np.random.default_rng(1)
+    network = begin.from_vector(rng.normal(0, 1, begin.to_vector().size))
+    write_onnx(tmp_path / "net.onnx", network)
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    centers, scales = (np.array(each) for each in list(zip(*INPUTS, strict=True))[1:])
+    values = centers + scales * rng.normal(0, 2, (500, len(INPUTS)))
+    (scores,) = session.run(None, {"inputs": values})
+    z = (values - centers) / scales  # by hand, once more
+    expected = z @ network.skip + np.tanh(z @ network.hidden.T + network.bias) @ network.output
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(network.scores(values), expected, rtol=0, atol=1e-9)
+    told = session.get_modelmeta().custom_metadata_map["inputs"]
+    assert told.splitlines() == [*network.inputs]
 
 
 def played(policy: Any, **options: Any) -> Any:

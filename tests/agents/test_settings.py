@@ -13,11 +13,13 @@ from mistakes import mistakes_of
 from hpcgym.agents import behaviour_cloning, recordings
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.maskable_ppo import MaskablePpo
+from hpcgym.agents.net_es import NetEs
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
     JobPpoSettings,
     MaskablePpoSettings,
+    NetEsSettings,
     RecordSettings,
     RuleEsSettings,
     Settings,
@@ -37,6 +39,7 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
     "job-ppo": (JobPpo, JobPpoSettings),
     "rule-es": (RuleEs, RuleEsSettings),
+    "net-es": (NetEs, NetEsSettings),
     "maskable-ppo": (MaskablePpo, MaskablePpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
     "record": (recordings.record, RecordSettings),

@@ -67,7 +67,7 @@ def test_a_submission_that_was_changed_has_no_score(made, tmp_path):
 def test_reports_in_each_form(made):
     folders = (made / "easy", made / "saf")
     result = succeed("suite", "report", *folders)
-    assert result.stdout.startswith("hpcgym-suite-v2")
+    assert result.stdout.startswith("hpcgym-suite-v3")
     assert "verified: proved possible for these jobs" in result.stdout.splitlines()[-1]
     facts = as_json("suite", "report", *folders)
     assert facts["provenance"]["command"][:2] == ["suite", "report"]

@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_the_best_so_far(
 @pytest.mark.parametrize(
     ("name", "more", "kept"),
     [
-        ("rule-es", ("--generations", "9999"), "wrote agent.toml, the rule so far"),
+        ("rule-es", ("--generations", "9999"), "wrote agent.toml, what was found so far"),
         ("job-ppo", ("--steps", "9999999", "--jobs", "30"), "wrote agent.pt, the best so far"),
         (
             "xnes",
@@ -138,10 +138,10 @@ def test_sigterm_leaves_what_ctrl_c_leaves(name: str, more: tuple[str, ...], kep
 
 def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = ["lublin:jobs=900,processors=64,load=0.5,seed=2", "lublin:jobs=900,processors=32,seed=3"]
-    small = ("--generations", "2", "--population", "4")
+    small = ("--generations", "2", "--population", "4", "--worlds", "0")
     done = succeed("train", "rule-es", *logs, *small, "--log", "log.csv")
     assert "wrote rule-es.toml" in done.stderr
-    assert "8 replays of 2 logs: about " in done.stderr
+    assert "8 replays of 2 logs: at most about " in done.stderr
     assert "over the gate" not in done.stderr
     with monkeypatch.context() as strict:
         strict.setattr("hpcgym.schedule.gains.FLOOR_H", 0)
@@ -161,8 +161,17 @@ def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hpcgym.cli.train._show", interrupt)
     done = run("train", "rule-es", logs[0], *small, "--output", "part.toml")
     assert done.exit_code == 130
-    assert "wrote part.toml, the rule so far" in done.stderr
+    assert "wrote part.toml, what was found so far" in done.stderr
     assert find_scheduler("part.toml") != find_scheduler("rule-es.toml")
+
+
+def test_a_network_is_found_in_logs() -> None:
+    log = "lublin:jobs=900,processors=64,load=0.5,seed=2"
+    small = ("--generations", "2", "--population", "4", "--worlds", "0", "--units", "3")
+    done = succeed("train", "net-es", log, *small)
+    assert "wrote net-es.json" in done.stderr
+    rows = as_json("compare", log, "--scheduler", "easy", "--scheduler", "network:net-es.json")
+    assert len(rows) >= 2
 
 
 def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_waiting_jobs_have_a_row_each(log: Path) -> None:
     assert {row["time_s"] for row in rows} == {str(AT)}
 
 
+def test_long_queues_under_the_rules_of_slurm_have_fewer_futures(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("when", "--log", log, "--at", AT, "--scheduler")
+    assert "64 futures by" in succeed(*asked, "easy:backfill=slurm").stdout
+    monkeypatch.setattr(sys.modules["hpcgym.cli.when"], "_MANY_WAIT", 1)
+    assert "16 futures by" in succeed(*asked, "easy:backfill=slurm").stdout
+    assert "64 futures by" in succeed(*asked, "easy").stdout
+    assert "8 futures by" in succeed(*asked, "easy:backfill=slurm", "--futures", 8).stdout
+
+
 def test_one_job_is_a_sentence(log: Path) -> None:
     state = hpcgym.snapshot(log, AT)
     forecast = hpcgym.forecast(state, "easy", futures=64)
@@ -60,13 +72,13 @@ def test_a_job_that_is_not_there_yet(log: Path) -> None:
     asked = ("when", "--log", log, "--at", AT, "--scheduler", "saf", "--futures", 8)
     lines = succeed(*asked, "-n", 16, "-t", "4:00:00").stdout.splitlines()
     assert lines[1].startswith("such a job starts in ")
-    told = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
+    forecasts = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
     for limit in ("4:00:00", "240", "4h"):
         (row,) = as_json(*asked, "-n", 16, "-t", limit, "--user", 3)
-        assert row["p50_s"] == told.if_submitted(16, "4h", user=3).median
+        assert row["p50_s"] == forecasts.if_submitted(16, "4h", user=3).median
         assert row["job"] is None
     (row,) = as_json(*asked, "-n", 16, "-t", "UNLIMITED")
-    assert row["p50_s"] == told.if_submitted(16, "365d").median
+    assert row["p50_s"] == forecasts.if_submitted(16, "365d").median
 
 
 def test_users_and_partitions_have_names(log: Path, tmp_path: Path) -> None:
@@ -78,9 +90,11 @@ def test_users_and_partitions_have_names(log: Path, tmp_path: Path) -> None:
     write_swf(named, path)
     rules = "easy:quota=partition:jobs=2"
     asked = ("when", "--log", path, "--at", AT, "--futures", 8, "--scheduler", rules)
-    told = hpcgym.forecast(hpcgym.snapshot(path, AT), "easy", quota="partition:jobs=2", futures=8)
+    forecasts = hpcgym.forecast(
+        hpcgym.snapshot(path, AT), "easy", quota="partition:jobs=2", futures=8
+    )
     new = ("-n", 2, "-t", "1h", "--user", "carol")
-    medians = [told.if_submitted(2, "1h", user=3, partition=name).median for name in (1, 2)]
+    medians = [forecasts.if_submitted(2, "1h", user=3, partition=name).median for name in (1, 2)]
     assert medians[0] != medians[1]
     for name, median in zip(("long", "short"), medians, strict=True):
         (row,) = as_json(*asked, *new, "-p", name)
@@ -127,11 +141,11 @@ def test_a_script_is_a_job_that_is_not_there_yet(log: Path, tmp_path: Path) -> N
     lines = succeed(*asked).stdout.splitlines()
     assert lines[1].endswith("8 parts of 2 core; 4 h; not looked at: --partition, --gres")
     assert lines[2].startswith("such a job starts in ")
-    told = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
+    forecasts = hpcgym.forecast(hpcgym.snapshot(log, AT), "saf", futures=8)
     for limit in ((), ("-t", "30")):
         (row,) = as_json(*asked, *limit)
         requested = "30min" if limit else "4h"
-        assert row["p50_s"] == told.if_submitted(16, requested).median
+        assert row["p50_s"] == forecasts.if_submitted(16, requested).median
         assert row["not_looked_at"] == "partition gres"
     script.write_text("#!/bin/sh\n#SBATCH -n 8\n")
     assert "has no --time: give -t" in in_words(run(*asked).stderr)
@@ -141,8 +155,8 @@ def test_a_script_is_a_job_that_is_not_there_yet(log: Path, tmp_path: Path) -> N
 
 def test_shapes_tell_what_asking_for_less_would_save(log: Path) -> None:
     state = hpcgym.snapshot(log, AT)
-    told = hpcgym.forecast(state, "easy", futures=8)
-    waiting = told.table()
+    forecasts = hpcgym.forecast(state, "easy", futures=8)
+    waiting = forecasts.table()
     long = waiting[waiting.requested > 7200].iloc[-1]
     asked = ("when", int(long.job), "--log", log, "--at", AT, "--shapes", "--futures", 8)
     text = in_words(succeed(*asked).stdout)
@@ -151,13 +165,13 @@ def test_shapes_tell_what_asking_for_less_would_save(log: Path) -> None:
     rows = as_csv(*asked)
     times = [int(row["requested_s"]) for row in rows]
     assert times == sorted(times, reverse=True)
-    table = told.shorter(int(long.job), times[1:])
+    table = forecasts.shorter(int(long.job), times[1:])
     assert table.requested.tolist() == times
     for name in ("earlier_p10", "earlier_p50", "earlier_p90"):
         assert [float(row[f"{name}_s"]) for row in rows] == table[name].tolist()
     assert [float(row["ends"]) for row in rows] == table.ends.tolist()
     rows = as_json("when", *asked[2:], "-n", 16, "-t", "8h")
-    table = told.shapes([16], ["8h", "4h", "2h", "1h", "30min"])
+    table = forecasts.shapes([16], ["8h", "4h", "2h", "1h", "30min"])
     assert [row["p50_s"] for row in rows] == (AT + table.p50).tolist()
     assert [row["earlier_p90_s"] for row in rows] == table.earlier_p90.tolist()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 import numpy as np
 from drawing import given, settings
 from drawing import strategies as st
-from expression_strategies import STATE, trees
+from expression_strategies import STATE, names_in, networks, slow_order, trees
 from mistakes import mistakes_of
 from strategies import POLICY, workloads
 
 import hpcgym
 from hpcgym.drive.driving import order_rules
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.orders import ByExpression
 from hpcgym.reference.pool import PoolSimulation
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
+from hpcgym.scheduler.policies.networks import Network
 from hpcgym.simulation.driver import order_of
 from hpcgym.workload.model import Workload
 
@@ -80,13 +81,14 @@ KNOWN = [name for name in STATE if name not in RUNS_LOOKED_AT]
 OF_STATE = st.one_of(
     st.sampled_from(KNOWN).map(lambda name: f"(wait + area) * ({name} * 7 % 3 - 1)"),
     trees(6, [*KNOWN, "wait", "processors", "0.25", "3"]).map(lambda text: f"{text} + 0 * fits"),
+    networks().filter(lambda order: not re.search("_run|hour|f4", names_in(order))),
 )
 
 
 @settings(max_examples=200)
 @given(workloads(20), OF_STATE, LATER, st.integers(0, 2**16))
 def test_orders_by_the_state_know_who_runs(
-    jobs: Workload, text: str, later: int, seed: int
+    jobs: Workload, drawn: Network | str, later: int, seed: int
 ) -> None:
     """As the slow simulator has it, whose queue and running jobs are the same."""
     rng = np.random.default_rng(seed)
@@ -96,7 +98,7 @@ def test_orders_by_the_state_know_who_runs(
     start = rng.integers(jobs.submit_time, now + 2)  # some are beyond their limits by now
     jobs = jobs.with_columns(wait_time=np.where(runs, start - jobs.submit_time, -1))
     size = int(jobs.requested_processors[runs].sum()) + jobs.processors
-    slow = PoolSimulation(jobs_of(jobs), size, policy=ByExpression(text, jobs))
+    slow = PoolSimulation(jobs_of(jobs), size, policy=slow_order(drawn, jobs))
     slow.queue = [job for job in slow.jobs if not runs[job.number]]
     slow.running = [job for job in slow.jobs if runs[job.number]]
     for job in slow.jobs:
@@ -105,7 +107,7 @@ def test_orders_by_the_state_know_who_runs(
         job.prediction = max(job.requested, now + 1 - job.start)
     slow.find_state(now)
     expected = [job.number for job in slow.primary_order(now)]
-    rules = order_rules(hpcgym.Scheduler(policy=text))
+    rules = order_rules(hpcgym.Scheduler(policy=drawn))
     order = order_of(jobs.take(~runs), rules, now, jobs.take(runs), size)
     assert np.flatnonzero(~runs)[order].tolist() == expected
 

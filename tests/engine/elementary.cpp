@@ -20,6 +20,7 @@ extern "C" void values_of(std::int64_t which, const double* x, const double* y, 
     case 6: return fill([](double a) { return elementary::log1p(a); }, x, values, n);
     case 7: return fill([](double a) { return elementary::log2(a); }, x, values, n);
     case 9: return fill([](double a) { return elementary::sin(a); }, x, values, n);
+    case 10: return fill([](double a) { return elementary::tanh(a); }, x, values, n);
     default: for (std::int64_t i = 0; i < n; ++i) values[i] = elementary::pow(x[i], y[i]);
   }
 }

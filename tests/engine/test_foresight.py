@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, costly, given, settings
+from drawing import costly, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from other_futures import altered
@@ -34,11 +34,11 @@ def assert_as_the_reference(
 
 
 @costly
-@pytest.mark.parametrize("slurm", [False, True])
+@pytest.mark.parametrize("kind", ["any", "slurm", "conservative"])
 @settings(max_examples=200)
 @given(cases(max_jobs=16), SLURM, PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 2.5, 60.0]))
 def test_it_is_that_of_the_reference(
-    slurm: bool,
+    kind: str,
     case: tuple[Workload, dict[str, Any]],
     backfill: str,
     portfolio: Any,
@@ -48,10 +48,11 @@ def test_it_is_that_of_the_reference(
     """Vectors that start the same jobs now may not do so at the looks between events of Slurm."""
     workload, rules = case
     del rules["policy"]
-    if slurm:
+    if kind == "conservative":
+        rules |= {"backfill": kind, "hold": None}
+    if kind == "slurm":
         settings_of_slurm = with_few_looks(backfill, workload)
         rules |= {"backfill": settings_of_slurm, "passes": "per-timestamp", "hold": None}
-    assume(not rules["backfill"].startswith("conservative"))
     assert_as_the_reference(workload, rules, portfolio, estimate, tau)
 
 

@@ -63,14 +63,14 @@ def check_plans(workload: Workload, **rules: Any) -> dict[int, Plan]:
     simulation = with_whole_plans(again(result))
     native, plan, last = simulation.native, Plan(), -1
     while simulation.drive(passes=1):
-        told, start = native.reserved(), native.schedule()["start"]
-        planned, at = told["planned"], int(told["planned_at"][0])
-        found = {row: int(planned[row]) for row in np.flatnonzero(planned >= 0).tolist()}
+        reserved, start = native.reserved(), native.schedule()["start"]
+        planned, at = reserved["planned"], int(reserved["planned_at"][0])
+        by_row = {row: int(planned[row]) for row in np.flatnonzero(planned >= 0).tolist()}
         if at == last:  # what is left of it
-            assert found == {row: time for row, time in plan.items() if start[row] < 0}
+            assert by_row == {row: time for row, time in plan.items() if start[row] < 0}
         else:
-            plans[at] = found
-        plan, last = found, at
+            plans[at] = by_row
+        plan, last = by_row, at
     assert simulation.schedule()["start"].tolist() == result.start.tolist()
     assert {time: plan for time, plan in plans.items() if plan} == {
         time: plan for time, plan in slow.items() if plan

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from expression_strategies import general, of_state
+from expression_strategies import general, names_in, networks, of_state, slow_order
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
 from few_jobs import few_jobs
@@ -83,6 +83,8 @@ RULES = {
         *("minutes", "minutes learned", "minutes places", "minutes windows", "minutes state"),
         *("slurm minutes", "stop minutes", "extract minutes", "minutes usage", "function minutes"),
         *("slurm stop minutes", "extract slurm minutes", "killed minutes", "extract stop minutes"),
+        *("network", "learned network", "slurm network", "each second network", "windows network"),
+        *("quota network", "stop network", "follow network", "extract learned network"),
     ),
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
@@ -107,12 +109,14 @@ RULES = {
         ),
         *("minutes", "slurm minutes", "stop minutes", "extract minutes", "minutes windows"),
         *("slurm stop minutes", "extract slurm minutes"),
+        *("network", "stop network", "extract learned network"),
     ),
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
         *("places", "stop", "stop quota", "stop follow", "function", "state", "stop state"),
         *("quota state", "places state", "usage state"),
         *("minutes", "stop minutes", "extract minutes"),
+        *("network", "stop network"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
@@ -137,7 +141,7 @@ PROVED = {
 
 def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
     """Orders beside restrictions, and most of those on nodes, are slow."""
-    slow = "usage|anew|state" if " " in rules else "anew"
+    slow = "usage|anew|state|network" if " " in rules else "anew"
     slow += {"pool": "", "nodes": "|stop|follow", "failing": "|stop|learned|function"}[place]
     return [pytest.mark.slow] * bool(re.search(slow, rules))
 
@@ -243,6 +247,7 @@ def test_what_restricts_nobody_changes_nothing(
 
 GOES_ON = [
     *(("pool", rules) for rules in ("", "slurm", "anew", "state", "usage", "quota", "minutes")),
+    ("pool", "network"),
     *(("nodes", rules) for rules in ("", "slurm", "state", "quota", "usage", "minutes")),
     *(("pool", "slurm minutes"), ("nodes", "slurm minutes")),
 ]
@@ -347,11 +352,12 @@ def put_in_order(
             ours[rule], theirs[rule] = text, ByExpression(text, log)
     if "function" in which:
         ours["policy"], theirs["policy"] = Whim(), Whim()
-    if "state" in which:
+    if which & {"state", "network"}:
         for rule in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
-            text = data.draw(of_state())
-            assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", text)))
-            ours[rule], theirs[rule] = text, ByExpression(text, log)
+            drawn = data.draw(of_state() if "state" in which else networks())
+            names = names_in(drawn)
+            assume(not (which & {"follow", "places"} and re.search("submit|clock|f1|f4", names)))
+            ours[rule], theirs[rule] = drawn, slow_order(drawn, log)
     if "usage" in which:
         ours["fair_share"], slow = data.draw(accounts(log))
         if cluster.groups:

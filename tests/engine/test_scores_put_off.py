@@ -6,15 +6,19 @@ those of contenders are worked out. One that is looked at after each pass has th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from expression_strategies import networks
 
 from hpcgym import load_workload
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster, NodeGroup
+from hpcgym.scheduler.policies.networks import Network, aged_network
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import place_of
@@ -100,7 +104,7 @@ def combined(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 POLICIES = st.builds("log(wait+{})+{}".format, NUMBERS, st.recursive(NAMES | NUMBERS, combined))
 
 
-def starts(log: str, policy: str, by_pass: bool, **rules: object) -> np.ndarray:
+def starts(log: str, policy: str | Network, by_pass: bool, **rules: object) -> np.ndarray:
     workload = load_workload(log)
     scheduler = scheduler_of("easy", {"policy": policy, **rules})
     return starts_on(pool_of(workload, Cluster(128)), workload, scheduler, by_pass)
@@ -121,6 +125,24 @@ def test_the_first_is_the_first_of_all(policy: str) -> None:
     log = LOG.format(seed=1)
     given = starts(log, policy, False, policy_estimate="typical-ratio", backfill_order="spf")
     expected = starts(log, policy, True, policy_estimate="typical-ratio", backfill_order="spf")
+    assert (given == expected).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("output", [0.0, 0.02, 0.3])
+def test_the_first_by_a_network_is_the_first_of_all(output: float, seed: int) -> None:
+    begin, random = aged_network(seed=seed), np.random.default_rng(seed)
+    network = replace(begin, output=random.normal(0, output, 24))
+    log, rules = LOG.format(seed=seed), {"policy_estimate": "typical-ratio"}
+    given, expected = (starts(log, network, by_pass, **rules) for by_pass in (False, True))
+    assert (given == expected).all()
+
+
+@settings(max_examples=20)
+@given(networks(), st.integers(0, 5), st.sampled_from(["typical-ratio", "requested"]))
+def test_whatever_a_network_is_of(network: Network, seed: int, estimate: str) -> None:
+    log, rules = LOG.format(seed=seed), {"policy_estimate": estimate}
+    given, expected = (starts(log, network, by_pass, **rules) for by_pass in (False, True))
     assert (given == expected).all()
 
 

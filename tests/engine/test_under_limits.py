@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from expression_strategies import of_state
+from expression_strategies import at_states, names_in, slow_order
 from few_jobs import few_jobs
 from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
@@ -30,7 +30,7 @@ from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.limits import LimitedSimulation
-from hpcgym.reference.orders import ByExpression, weighted
+from hpcgym.reference.orders import weighted
 from hpcgym.reference.shares import AccountTree
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES
@@ -169,10 +169,14 @@ def by_state(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str,
     """Orders by expressions of the state, as hpcgym and as the slow simulator take them."""
     ours: dict[str, Any] = {}
     for rule in data.draw(st.sampled_from([("policy", "backfill_order"), ("policy",)])):
-        ours[rule] = data.draw(of_state())
+        ours[rule] = data.draw(at_states())
     moves = {"dependencies", "quota"} & {*case.rules}
-    assume(not (moves and any(re.search("submit|clock|f1|f4", text) for text in ours.values())))
-    return ours, {rule: ByExpression(text, case.workload) for rule, text in ours.items()}
+    assume(
+        not (
+            moves and any(re.search("submit|clock|f1|f4", names_in(each)) for each in ours.values())
+        )
+    )
+    return ours, {rule: slow_order(each, case.workload) for rule, each in ours.items()}
 
 
 def by_usage(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -35,7 +35,7 @@ from driving import (
     terms_of,
     whole,
 )
-from expression_strategies import of_state
+from expression_strategies import at_states, slow_order
 from gymnasium.vector import AutoresetMode
 from mistakes import mistakes_of
 from restrictions import restrict, with_numbers
@@ -45,7 +45,6 @@ from strategies import workloads
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import Backfill, Inspector
-from hpcgym.reference.orders import ByExpression
 from hpcgym.workload import Workload, load_workload
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
@@ -70,13 +69,13 @@ def all_of(name: str, workload: Workload, **more: Any) -> Any:
 @costly
 @settings(SLOW, max_examples=400)
 @given(
-    workloads(), st.one_of(RULES, rules()), st.lists(of_state(), max_size=2),
+    workloads(), st.one_of(RULES, rules()), st.lists(at_states(), max_size=2),
     st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
     BOUNDS, st.sampled_from([None, None, 0, 100]), SEEDS,
 )  # fmt: skip
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_any_choices(
-    name: str, jobs: Workload, given_rules: dict[str, Any], looks: list[str], policy: str,
+    name: str, jobs: Workload, given_rules: dict[str, Any], looks: list[Any], policy: str,
     window: int, bounds: tuple[int, int], threshold: int | None, seed: int,
 ) -> None:  # fmt: skip
     """The same questions about the same jobs at the same times, whatever is answered.
@@ -86,7 +85,7 @@ def test_any_choices(
     given_rules = given_rules | {"policy": policy, "threshold": threshold}
     given_rules |= dict(zip(("backfill_order", "policy"), looks, strict=False))
     theirs = {
-        rule: ByExpression(given_rules[rule], jobs)
+        rule: slow_order(given_rules[rule], jobs)
         for rule in ("policy", "backfill_order")
         if given_rules[rule] in looks
     }
@@ -131,8 +130,8 @@ def check_choices(
     env = all_of(name, jobs, window=window, **given_rules, **more)
     steps = play(env, lambda k, seen, info: act(k, seen, info) if rows_of(info) else 0)
     site = ("quota", "dependencies")
-    told = {rule: value for rule, value in given_rules.items() if rule not in site}
-    made = slow.of(jobs, *deciding, **for_slow(told) | theirs)
+    own_rules = {rule: value for rule, value in given_rules.items() if rule not in site}
+    made = slow.of(jobs, *deciding, **for_slow(own_rules) | theirs)
     asked = sum(bool(rows_of(step.info)) for step in steps)
     assert asked == len(made.seen)
     result, came = env.result(), sorted(made.jobs, key=lambda job: (job.submit, job.number))

@@ -30,7 +30,7 @@ from driving import (
     visible_acts,
     whole,
 )
-from expression_strategies import of_state
+from expression_strategies import at_states
 from limit_strategies import Case
 from node_strategies import ALLOCATIONS
 from strategies import workloads
@@ -130,7 +130,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
         more = {"quota": draw(st.sampled_from([None, None, "user:jobs=1", "all:jobs=2"]))}
         more |= draw(st.sampled_from([{}, {"threshold": 100}])) if more["quota"] is None else {}
         if draw(st.booleans()):
-            more["backfill_order"] = draw(of_state())
+            more["backfill_order"] = draw(at_states())
         return draw(workloads(max_jobs=25)), draw(ESTIMATES) | more
     cluster, workload = draw(on_nodes())
     rules = draw(RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"))
@@ -148,7 +148,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
     st.sampled_from(INTERVALS),
     st.sampled_from(["revised", "kept"]),
     st.sampled_from(["start", "waiting"]),
-    st.one_of(st.just("fcfs"), of_state()),
+    st.one_of(st.just("fcfs"), at_states()),
     st.integers(0, 30),
     st.integers(0, 2**16),
 )

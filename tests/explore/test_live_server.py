@@ -168,8 +168,8 @@ def test_forecasts_are_those_of_the_library(ask: Callable[..., Asked], workload:
     answer = json.loads(body)
     assert json.loads(ask("forecast", {"at": at - first})[2]) == answer
     state = snapshot(result, at)
-    told = forecast(state, "easy", futures=FUTURES)
-    table = told.table(FAN)
+    forecasts = forecast(state, "easy", futures=FUTURES)
+    table = forecasts.table(FAN)
     assert answer["now"] == at - first
     assert [job for job, *_ in answer["jobs"]] == table.job.tolist()
     assert len(table) > 3
@@ -177,8 +177,8 @@ def test_forecasts_are_those_of_the_library(ask: Callable[..., Asked], workload:
     np.testing.assert_allclose(np.array(levels) + first, table.iloc[:, -len(FAN) :], atol=0.5)
     some = False
     for job, _, on, share in answer["jobs"]:
-        words = told.why(job)
-        most = told.depends_on(job).iloc[0]
+        words = forecasts.why(job)
+        most = forecasts.depends_on(job).iloc[0]
         assert (on, share) == ((most.job, most.share) if words else (None, None))
         some |= bool(words)
     assert some

@@ -246,7 +246,7 @@ def test_a_damaged_submission_is_proved_or_said_to_be_wrong(
     equal = 0
     for damaged in damages(content, name == FACTS, CASES, (name, SEED)):
         (folder / name).write_bytes(damaged)
-        board, said = Board({}), ""
+        board, said = Board({}, {}), ""
         try:
             board = board_of([read(folder)])
         except HpcgymError as error:

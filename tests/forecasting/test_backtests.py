@@ -41,6 +41,17 @@ def test_a_backtest_has_a_row_for_each_method() -> None:
     assert recent[0] == recent[1]  # the same waits, whatever the rules
 
 
+def test_another_method_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, scored and pooled like the others."""
+    row = methods.Method("twice the point of medians", lambda m, _: np.full(21, 2 * m.median))
+    monkeypatch.setitem(methods.TABLE, "twice", row._replace(pooled=True))
+    monkeypatch.setitem(methods.METHODS, "twice", row.says)
+    table = hpcgym.backtest(LOG, "easy", moments=5, futures=4).set_index("method")
+    assert table.weight["twice"] > 0
+    assert table.crps["twice"] != table.crps["median"]
+    assert table.weight.sum() == pytest.approx(1)
+
+
 def test_without_the_learner_its_rows_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosting, "find_spec", lambda name: None)
     with pytest.warns(HpcgymWarning, match=r"left out: boosting; .* install .*forecast"):
@@ -93,10 +104,10 @@ def test_the_crps_of_a_point_is_its_error() -> None:
 def test_scores_by_hand() -> None:
     hours = np.arange(1.0, 1 + len(LEVELS)) * 3600
     quantiles = np.stack([hours, hours])
-    found = scores(quantiles, np.array([hours[10] + 60, hours[-1] + 3600]))
-    assert found["coverage_50"] == found["coverage_80"] == found["coverage_95"] == 0.5
-    assert (found["within_15_min"], found["within_factor_2"]) == (0.5, 1.0)
-    assert found["median_error_h"] == pytest.approx((60 / 3600 + 11) / 2)
+    by_name = scores(quantiles, np.array([hours[10] + 60, hours[-1] + 3600]))
+    assert by_name["coverage_50"] == by_name["coverage_80"] == by_name["coverage_95"] == 0.5
+    assert (by_name["within_15_min"], by_name["within_factor_2"]) == (0.5, 1.0)
+    assert by_name["median_error_h"] == pytest.approx((60 / 3600 + 11) / 2)
 
 
 def test_places_are_random_among_equals() -> None:

@@ -59,10 +59,10 @@ def test_quantiles_hold_and_errors_of_points_are_learned() -> None:
     said = model.quantiles(x[2000:])
     assert said.shape == (1000, len(LEVELS))
     assert (np.diff(said, axis=1) >= 0).all()
-    found = scores(said, wait[2000:])
-    assert 0.72 < found["coverage_80"] < 0.86
+    by_name = scores(said, wait[2000:])
+    assert 0.72 < by_name["coverage_80"] < 0.86
     point = 600 * np.exp(x[:, 0])
     model.learn(x[:2000, 1:], wait[:2000], point=point[:2000])  # the point alone tells the rest
     errors = scores(model.quantiles(x[2000:, 1:], point=point[2000:]), wait[2000:])
-    assert errors["crps"] < 1.05 * found["crps"]
+    assert errors["crps"] < 1.05 * by_name["crps"]
     assert scores(model.quantiles(x[2000:, 1:]), wait[2000:])["crps"] > 2 * errors["crps"]

@@ -18,7 +18,7 @@ import hpcgym
 from hpcgym import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.forecasting.arrivals import Arrivals
-from hpcgym.forecasting.forecasts import StartForecast
+from hpcgym.forecasting.forecasts import StartForecast, quantiles
 from hpcgym.forecasting.reasons import correlations, least_told
 from hpcgym.forecasting.run_times import Distribution, RunTimes
 from hpcgym.machine import Partition
@@ -178,6 +178,30 @@ def test_a_table_has_the_quantiles_of_each_waiting_job() -> None:
         assert "starts in: 10 %" in repr(one)
 
 
+def test_quantiles_between_a_time_and_never_are_never() -> None:
+    """By hand: of four, the quantile of level p is at place (4 + 1/3) p + 1/3, from 1."""
+    never = np.inf
+    starts = np.array([[10.0, 20, 30, 40], [10, 20, never, never], [-never, -never, 30, 40]])
+    levels = [0.0, 1 / 13, 2 / 13, 0.5, 1.0]  # places 1 (as 1/3 is before it), 1, 1, 2.5 and 4
+    assert quantiles(starts.T, levels).T.tolist() == [
+        pytest.approx([10, 10, 10, 25, 40]),
+        [10, 10, 10, never, never],
+        [-never, -never, -never, -never, 40],
+    ]
+    whole = np.full((4, 2), [never, -never])
+    assert quantiles(whole, [0.1, 0.9]).tolist() == [[never, -never], [never, -never]]
+
+
+def test_a_shape_that_is_given_twice_has_one_row() -> None:
+    forecast = hpcgym.forecast(hpcgym.snapshot(EASY, busy(EASY)), "easy", futures=4)
+    once = forecast.shapes([8, 16], ["1h", "2h"])
+    twice = forecast.shapes([8, 16, 8], ["1h", 3600, "2h", "3600"])
+    assert once.to_numpy().tolist() == twice.to_numpy().tolist()
+    job = int(forecast.table().job.iloc[-1])
+    now = int(forecast.table().requested.iloc[-1])
+    assert forecast.shorter(job, [600, now, "10min"]).requested.tolist() == [now, 600]
+
+
 def test_by_takes_times_of_day_and_durations() -> None:
     one = StartForecast(7, 2 * DAY + 3600 * 13, 3600 * np.array([50.0, 62.0, 66.0, np.inf]))
     assert one.second_of("18:00") == 2 * DAY + 3600 * 18
@@ -271,13 +295,11 @@ def test_a_job_that_asks_for_less_is_the_same_job_in_the_same_futures() -> None:
     waiting = forecast.table()
     job, now = int(waiting.job.iloc[-1]), int(waiting.requested.iloc[-1])
     shorter = forecast.shorter(job, [now, 600])
-    assert shorter.requested.tolist() == [now, now, 600]
-    same = ["p50", "earlier", "earlier_p10", "earlier_p90", "ends"]
-    assert shorter.loc[0, same].tolist() == shorter.loc[1, same].tolist()
+    assert shorter.requested.tolist() == [now, 600]
     assert shorter.p50[0] == forecast.of(job).median - STATE.time
-    assert shorter.ends[0] == 1 >= shorter.ends[2]
-    assert shorter.earlier_p10[2] <= shorter.earlier_p50[2] <= shorter.earlier_p90[2]
-    assert shorter.earlier[2] > 0
+    assert shorter.ends[0] == 1 >= shorter.ends[1]
+    assert shorter.earlier_p10[1] <= shorter.earlier_p50[1] <= shorter.earlier_p90[1]
+    assert shorter.earlier[1] > 0
 
 
 def test_new_jobs_ask_for_resources_of_nodes() -> None:
@@ -362,12 +384,12 @@ def test_correlations_are_those_of_ranks(seed: int) -> None:
     def ranks(values: Any) -> Any:
         return [(values < x).sum() + ((values == x).sum() - 1) / 2 for x in values]
 
-    found = correlations(runs, starts)
+    result = correlations(runs, starts)
     for i in range(3):
         for k in range(2):
             both = [ranks(runs[:, i]), ranks(starts[:, k])]
             wanted = 0 if min(map(np.std, both)) == 0 else np.corrcoef(both)[0, 1]
-            assert found[i, k] == pytest.approx(wanted, abs=1e-12)
+            assert result[i, k] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_chance_alone_is_not_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from hpcgym.forecasting.futures import Futures
 from hpcgym.forecasting.state import MachineState, snapshots
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.policies.networks import aged_network
 from hpcgym.simulation.restricted import within_quotas
 from hpcgym.workload.model import Workload
 
 LOG = hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.1,seed=3")
+NETWORK = replace(aged_network(5), output=np.linspace(-1, 1, 5))
 QUOTA = "user:processors=40"
 
 #: Rules, and the machine that they are on, by which futures are those of ``simulate``.
@@ -42,6 +45,7 @@ RULES: list[tuple[str, dict[str, Any]]] = [
     # learned
     ("aged", {}),
     ("evolved", {}),
+    ("saf-typical", {"policy": NETWORK}),
     ("saf-typical-20h-hold", {}),
     ("easy-e-loss", {}),
     ("easy", {"estimate": "user-ratio", "correction": "incremental", "policy_estimate": "ave3"}),
@@ -102,8 +106,8 @@ def check_that_it_is_a_future(result: Result) -> None:
     """What happened is what a future says that has the true run times and arrivals."""
     n = 0
     for state in snapshots(result, moments(result)):
-        found, was = true_starts(state, result, result.scheduler)
-        assert found == was
+        starts, was = true_starts(state, result, result.scheduler)
+        assert starts == was
         n += len(was)
     assert n > 10
 
@@ -161,8 +165,8 @@ def test_futures_of_a_log_are_what_its_extract_is_simulated_as(rules: dict[str, 
         )
         rows = [came.index(number) for number in state.jobs.job_number[waiting].tolist()]
         was = [int(result.start[row]) for row in rows]
-        for row, found, start in zip(rows, starts, was, strict=True):
-            assert found < start if row in stopped_once else found == start
+        for row, now, start in zip(rows, starts, was, strict=True):
+            assert now < start if row in stopped_once else now == start
         n += len(rows)
     assert n > 15
 
@@ -186,8 +190,8 @@ def test_each_future_has_its_own_run_times_and_arrivals() -> None:
     starts = made.starts(run, chosen, waiting, threads=1)
     for k in range(9):
         alone = one_future(state, run[k], blocks[chosen[k]])
-        found = hpcgym.simulate(alone, result.scheduler, processors=64)
-        assert found.start[: len(known)][waiting].tolist() == starts[k].tolist()
+        expected = hpcgym.simulate(alone, result.scheduler, processors=64)
+        assert expected.start[: len(known)][waiting].tolist() == starts[k].tolist()
     for threads in (2, 3):
         assert made.starts(run, chosen, waiting, threads=threads).tolist() == starts.tolist()
 

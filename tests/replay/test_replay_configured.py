@@ -76,8 +76,8 @@ def test_ages_and_shares_need_accounts(tmp_path: Path) -> None:
         conf = read_slurm_conf(conf_in(tmp_path, CONF + more))
         assert needs_accounts(conf)
         by_name = {name.casefold(): value for name, value in settings_of(conf).items()}
-        told = dict(line.casefold().split("=") for line in more.splitlines())
-        assert {name: by_name[name].casefold() for name in told} == told
+        settings = dict(line.casefold().split("=") for line in more.splitlines())
+        assert {name: by_name[name].casefold() for name in settings} == settings
     basic = conf.scheduling | {"prioritytype": "priority/basic"}
     assert not needs_accounts(replace(conf, scheduling=basic))
 

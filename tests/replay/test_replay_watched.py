@@ -46,9 +46,9 @@ def watched(
 
     plans: list[tuple[int, int]] = []
     replayed = replay_on_slurm(jobs, RULES, cluster=cluster, watch=watch).replayed
-    same, told = np.array(plans).sum(axis=0).tolist()
-    assert told > 20
-    assert same >= 0.99 * told, (same, told)
+    same, planned = np.array(plans).sum(axis=0).tolist()
+    assert planned > 20
+    assert same >= 0.99 * planned, (same, planned)
     return replayed, zero[0], made[0].states
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from few_jobs import few_jobs
 from mistakes import mistakes_of
 
 from hpcgym import Workload, simulate
-from hpcgym.schedule.gains import Felt, Gain, felt, gain, used
+from hpcgym.schedule.gains import Felt, Gain, felt, gain, gain_of_replays, used
 from hpcgym.study.intervals import mean_of
 from hpcgym.units import WEEK_S
+from hpcgym.workload.stretching import stretched
 
 
 def felt_by_hand(
@@ -129,6 +131,49 @@ def test_weeks_are_drawn_in_blocks_of_four() -> None:
     assert 0.1 < 0.5 - wide.low < 0.22
     of_two = mean_of([blocks, blocks])
     assert of_two.high - of_two.low == pytest.approx((wide.high - wide.low) / math.sqrt(2), rel=0.1)
+
+
+def test_replays_keep_the_gate_in_their_mean_and_a_wider_one_each() -> None:
+    weeks = np.full(8, 40)
+
+    def replay(bsld: float, longest: float, weighted: float = 1.0) -> Felt:
+        return Felt(weeks, np.full(8, bsld), longest, weighted)
+
+    easy = [replay(8.0, 50.0), replay(4.0, 150.0)]  # on the mean 100 h
+    kept = gain_of_replays(easy, [replay(2.0, 100.0), replay(2.0, 300.0)])
+    assert kept.broken == ()
+    np.testing.assert_allclose(kept.weeks, np.log([[4.0] * 8, [2.0] * 8]))
+    assert kept.score == pytest.approx(np.log(8) / 2)
+    mean = gain_of_replays(easy, [replay(2.0, 101.0), replay(2.0, 300.0)])
+    assert mean.broken == ("longest wait 200.5 h, at most 200.0 h",)
+    assert mean.score == 0
+    once = gain_of_replays(easy, [replay(2.0, 126.0), replay(2.0, 100.0)])
+    assert once.broken == ("longest wait 126.0 h, at most 125.0 h, in a replay",)
+    assert gain_of_replays(easy, [replay(2.0, 125.0), replay(2.0, 100.0)]).broken == ()
+
+
+def test_jobs_are_of_the_weeks_of_the_log_as_it_is() -> None:
+    """Also wide jobs: more than a quarter of the machine."""
+    submit = np.array([0, 604_799, 604_800])
+    jobs = few_jobs(4, submit, [100] * 3, [1, 2, 2])
+    later = simulate(stretched(jobs, 1.5), "easy")
+    assert later.workload.submit_time.tolist() == [0, 907_198, 907_200]
+    every = np.ones(3, bool)
+    assert felt(later, every).jobs.tolist() == [1, 2]
+    assert felt(later, every, submit).jobs.tolist() == [2, 1]
+    waited = replace(later, start=later.workload.submit_time + np.array([7200, 3600, 0]))
+    assert felt(waited, every, submit).wide_wait_h == 0.5
+
+
+def test_intervals_are_over_replays_too() -> None:
+    """Where all weeks are alike, they are of replays alone, each drawn with the same chance."""
+    replays = np.repeat([[0.0], [1.0]], 40, axis=1)
+    mean = mean_of([replays])
+    assert (mean.value, mean.low, mean.high) == (0.5, 0.0, 1.0)
+    noise = np.random.default_rng(0).normal(0, 1, 80)
+    same, alone = mean_of([np.stack([noise] * 5)]), mean_of([noise])
+    assert same.value == pytest.approx(alone.value)
+    assert same.high - same.low == pytest.approx(alone.high - alone.low, rel=0.1)
 
 
 test_mistakes = mistakes_of(globals())

@@ -346,8 +346,8 @@ def test_fractions_are_charged_and_not_limited(
 def test_bounds_on_what_is_billed() -> None:
     """By hand: 5 and 3 are more than 7; where nothing tells it, processors count."""
     jobs = few_jobs(8, [0, 0], [10] * 2, [1, 4], user_id=[1, 1])
-    told = jobs.with_columns(billing=[5, 3])
-    assert hpcgym.simulate(told, quota="user:billing=7").start.tolist() == [0, 10]
+    billed = jobs.with_columns(billing=[5, 3])
+    assert hpcgym.simulate(billed, quota="user:billing=7").start.tolist() == [0, 10]
     with pytest.warns(
         RuleWarning,
         match="what is billed, .* load the jobs with cluster=: 2",

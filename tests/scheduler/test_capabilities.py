@@ -216,8 +216,8 @@ def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 def foresee(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Ask when a job of one processor starts that would be submitted amid the log."""
     state = hpcgym.snapshot(jobs, int(JOBS.submit_time[10]) + 1, cluster=cluster)
-    told = hpcgym.forecast(state, Scheduler(**plain(rules)), futures=2)
-    assert (told.if_submitted(1, "1h").starts >= state.time).all()
+    forecasts = hpcgym.forecast(state, Scheduler(**plain(rules)), futures=2)
+    assert (forecasts.if_submitted(1, "1h").starts >= state.time).all()
 
 
 #: Who tries it with which jobs on which machine.

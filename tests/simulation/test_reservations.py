@@ -96,9 +96,9 @@ def test_who_asked_for_it_where_the_log_tells_that() -> None:
 def test_what_scontrol_printed(tmp_path: Path) -> None:
     path = tmp_path / "reservations.txt"
     path.write_text(SHOWN)
-    with pytest.warns(HpcgymWarning) as told:
+    with pytest.warns(HpcgymWarning) as caught:
         course, upgrade = read_windows(path)
-    texts = " ".join(str(warning.message) for warning in told)
+    texts = " ".join(str(warning.message) for warning in caught)
     assert "reservations left out, which are no times of whole nodes: 1; some" in texts
     assert (
         "reservations that repeat, of which only the time that is shown counts: 1; course" in texts

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,12 @@ from hpcgym.cli.twin import _poll_on
 from hpcgym.errors import HpcgymError
 from hpcgym.forecasting.scores import crps
 from hpcgym.forecasting.state import SlurmStates
+from hpcgym.slurm import queue
 from hpcgym.slurm.looks import SlurmLook, seen_jobs
 from hpcgym.slurm.programs import SlurmPrograms
+from hpcgym.slurm.queue import QueuedJob
 from hpcgym.twin import Twin
+from hpcgym.twin import record as twin_record
 from hpcgym.twin.policies import _row, under_policies
 from hpcgym.twin.polls import before_pass
 from hpcgym.twin.record import TwinRecord
@@ -117,6 +121,92 @@ def test_a_line_that_was_not_written_whole_is_left_out(tmp_path: Path, cut: int)
     assert len(third.pending) == 2
 
 
+def scored_twin(path: Path | None, jobs: range, record: TwinRecord | None = None) -> TwinRecord:
+    """A record of jobs that all start but the last, and end."""
+    record = TwinRecord(path) if record is None else record
+    for k in jobs:
+        rng = np.random.default_rng(k)
+        samples = np.sort(rng.integers(0, 99, 8) * 60.0)
+        record.said(f"{k} of 0", k, f"user{k % 3}", samples, float(samples[-1]), 60 * (k % 3) - 1)
+        if k < jobs[-1]:
+            record.started(f"{k} of 0", int(rng.integers(0, 6000)))
+            record.has_ended(f"{k} of 0", ended_job(k))
+    return record
+
+
+def ended_job(k: int) -> QueuedJob:
+    names = (f"user{k % 3}", "a", "q", "p")
+    return QueuedJob(k, 4, k, 600, 1, 0, names, k + 60, k + 120)
+
+
+def facts_of(record: TwinRecord) -> Any:
+    said = record.quantiles("user1", np.linspace(0, 4200, 8), 5000.0).tolist()
+    return record.scores(), said, record.pending, record.ended
+
+
+def test_a_log_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was written anew tells what the whole one does, and goes on alike."""
+    monkeypatch.setattr(twin_record, "_SPARE", 40)
+    monkeypatch.setattr(twin_record, "_KEPT", 10)
+    monkeypatch.setattr(queue, "MOST_ENDED", 5)
+    path = tmp_path / "twin.jsonl"
+    kept, whole = scored_twin(path, range(120)), scored_twin(None, range(120))
+    assert len(path.read_text().splitlines()) < 120
+    assert json.loads(path.read_text().splitlines()[0]).keys() == {"learned"}
+    again = TwinRecord(path)
+    for more in (range(120, 121), range(121, 160)):
+        for record in (kept, again, whole):
+            if record is not again:
+                scored_twin(None, more, record)
+        again = TwinRecord(path)
+        ours, theirs = facts_of(again), facts_of(whole)
+        assert facts_of(kept) == ours
+        assert ours[:3] == theirs[:3]
+        assert list(theirs[3].items())[-5:] == list(ours[3].items())[-5:]
+
+
+def test_a_twin_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
+    """Also while it writes its log anew, again and again."""
+    code = (
+        "import sys, itertools; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path\n"
+        "import test_twin as t\n"
+        "t.twin_record._SPARE, t.twin_record._KEPT, t.queue.MOST_ENDED = 1, 10, 5\n"
+        "record = t.TwinRecord(Path(sys.argv[1]))\n"
+        "first = max((int(k.split()[0]) + 1 for k in record.ended), default=0)\n"
+        "for k in itertools.count(first):\n"
+        "    t.scored_twin(None, range(k, k + 2), record)\n"
+        "    print(k, flush=True)\n"
+    )
+    path, most = tmp_path / "twin.jsonl", 0
+    for times, wait in ((20, 0.003), (25, 0.011), (30, 0.02)):
+        command = [sys.executable, "-c", code, str(path), str(Path(__file__).parent)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(times):
+                process.stdout.readline()
+            time.sleep(wait)
+            process.kill()
+        record = TwinRecord(path)
+        assert len(path.read_bytes().splitlines()) < 60
+        assert record.scores()["scored"] >= 10
+        newest = max(int(job.split()[0]) for job in record.ended)
+        assert newest > most
+        most = newest
+
+
+def test_logs_of_the_first_version_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "twin.jsonl"
+    scored_twin(path, range(3))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line.pop("pool", None)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    scores = TwinRecord(path).scores()
+    assert scores["scored"] == 2
+    assert scores["crps"]["pool"] == scores["crps"]["futures"]
+
+
 def test_another_file_is_no_log(tmp_path: Path) -> None:
     for text in ("job,start\n1,2\n", "[]\n"):
         (tmp_path / "x.jsonl").write_text(text)
@@ -138,8 +228,8 @@ def test_before_a_pass_what_it_started_waits() -> None:
     assert not misread
     before = before_pass(SlurmLook(70, jobs, 50, {}, []))
     assert before is not None
-    told = {seen.told.number: seen.told.began for seen in before.jobs}
-    assert told == {1: 5, 2: -1, 4: -1, 6: 5}
+    began = {seen.told.number: seen.told.began for seen in before.jobs}
+    assert began == {1: 5, 2: -1, 4: -1, 6: 5}
     assert all(seen.told.ended == -1 for seen in before.jobs)
 
 

@@ -30,8 +30,8 @@ def when(*words: str) -> Result:
 def rows(*words: str) -> list[dict[str, object]]:
     shown = when(*words, "--format", "json")
     assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.stdout)
-    return told if isinstance(told, list) else told["rows"]
+    rows = json.loads(shown.stdout)
+    return rows if isinstance(rows, list) else rows["rows"]
 
 
 def test_my_waiting_jobs_are_shown(slurm: Path) -> None:

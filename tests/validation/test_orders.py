@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from expression_strategies import general, of_state
+from expression_strategies import at_states, general
 from few_jobs import few_jobs
 from proofs import moved, violations
 from strategies import POLICY, predictions, workloads
@@ -125,7 +125,7 @@ def test_weights_of_waiting_and_areas_order_the_queue() -> None:
     assert "job 2 starts ahead of the queue but is not marked" in refusal(swapped)
 
 
-ORDERS = st.one_of(POLICY, general(), of_state())
+ORDERS = st.one_of(POLICY, general(), at_states())
 
 
 @st.composite

@@ -47,6 +47,7 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     "log2": (op.LOG2, "logarithm to base 2"),
     "log10": (op.LOG10, "logarithm to base 10"),
     "exp": (op.EXP, "e to this power"),
+    "tanh": (op.TANH, "hyperbolic tangent"),
     "sqrt": (op.SQRT, "square root"),
     "abs": (op.ABS, "the number without its sign"),
     "floor": (op.FLOOR, "the greatest whole number that is not above it"),
@@ -350,6 +351,44 @@ class Form(NamedTuple):
     bent: bool = False  # it is not linear in the waiting time
 
 
+class LayerInput(NamedTuple):
+    """An input of a network: an expression, less its center, over its scale.
+
+    ``by``: "job" if it depends on the job alone, "pass" if it is the same for all jobs of a pass,
+    else "pair".
+    """
+
+    text: str
+    center: float
+    scale: float
+    by: str
+
+
+class Layer(NamedTuple):
+    """The last step of a network of n inputs and h hidden units, which takes the inputs.
+
+    With inputs z it leaves ``skip . z + output . tanh(bias + hidden z)``. Each sum over inputs is
+    of those by job, then of those by pass, then of the others; see docs/semantics.md.
+
+    Attributes
+    ----------
+    inputs : (n,).
+    hidden : (h, n) float64.
+    bias, output : (h,) float64.
+    skip : (n,) float64.
+    """
+
+    inputs: tuple[LayerInput, ...]
+    hidden: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    output: NDArray[np.float64]
+    skip: NDArray[np.float64]
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return its numbers as the engine takes them."""
+        return np.concatenate([self.bias, self.hidden.ravel(), self.output, self.skip])
+
+
 class _Term(NamedTuple):
     """A value of the expression, and the factors of the priorities of USER_FEATURES in it."""
 
@@ -371,6 +410,7 @@ class Expression:
         in another way than it changes an order of submission.
     reversed : where only waiting counts, whether the job that has waited least comes first; None:
         other things count.
+    layer : the last step, of a network; None: it is none.
     """
 
     text: str
@@ -378,6 +418,7 @@ class Expression:
     usage: Mapping[str, float]
     general: bool
     reversed: bool | None
+    layer: Layer | None = None
 
     @property
     def looks_at_time(self) -> bool:
@@ -395,7 +436,8 @@ class Expression:
 
     def program(self, jobs: JobColumns) -> dict[str, NDArray[Any]]:
         """Return it for the engine, which computes it at each pass, without the part of usage."""
-        return jobs.told(*self._operations(jobs))
+        told = jobs.told(*self._operations(jobs))
+        return told if self.layer is None else told | {"layer": self.layer.numbers()}
 
     def _operations(self, jobs: JobColumns) -> tuple[Any, Any, list[NDArray[np.float64]]]:
         """Return its operations, their operands, and the columns of jobs that they read."""
@@ -479,18 +521,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         usage. The message names the column.
     """
     steps = _read_steps(text, argument)
-    stack: list[_Term] = []
-    for k, step in enumerate(steps):
-        first = len(stack) - op.takes(step.code)
-        taken = stack[first:]
-        problem = _problem(step, [part.form for part in taken])
-        if problem:
-            fail(text, argument, step.column, problem)
-        begin = taken[0].first if taken else k
-        stack[first:] = [_Term(_form(step, [part.form for part in taken]), begin)]
-        if stack[-1].form.usage:
-            stack[-1] = stack[-1]._replace(usage=_usage(step, taken, steps[:k]))
-    ((form, _, weights),) = stack
+    form, _, weights = _whole(steps, text, argument)
     usage = {name: w for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
     if not np.isfinite(weights).all():
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
@@ -506,6 +537,58 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         raise the_same_for_all(argument, text)
     alone = None if form.usage else bool(gains < 0)
     return Expression(text, tuple(steps), usage, form.wait and form.usage, alone)
+
+
+def _whole(steps: Sequence[ProgramStep], text: str, argument: str) -> _Term:
+    """Return what an expression is; its steps are checked."""
+    stack: list[_Term] = []
+    for k, step in enumerate(steps):
+        first = len(stack) - op.takes(step.code)
+        taken = stack[first:]
+        problem = _problem(step, [part.form for part in taken])
+        if problem:
+            fail(text, argument, step.column, problem)
+        begin = taken[0].first if taken else k
+        stack[first:] = [_Term(_form(step, [part.form for part in taken]), begin)]
+        if stack[-1].form.usage:
+            stack[-1] = stack[-1]._replace(usage=_usage(step, taken, steps[:k]))
+    (term,) = stack
+    return term
+
+
+def layered(
+    name: str,
+    inputs: Iterable[tuple[str, float, float]],
+    numbers: Mapping[str, NDArray[np.float64]],
+) -> Expression:
+    """Return a network as an expression.
+
+    Parameters
+    ----------
+    name : what it is called.
+    inputs : the expression, center and scale of each.
+    numbers : the other attributes of its :class:`Layer`, by name.
+
+    Raises
+    ------
+    HpcgymError : an input is no expression, is a number alone, or looks at what users have used.
+    """
+    steps: list[ProgramStep] = []
+    read = []
+    for k, (text, center, scale) in enumerate(inputs, 1):
+        argument = f"input {k}"
+        parts = _read_steps(text, argument)
+        form = _whole(parts, text, argument).form
+        if form.usage or not (form.job or form.wait or form.state):
+            problem = "priorities by usage are no inputs" if form.usage else "the same at all times"
+            fail(text, argument, 1, problem)
+        of_all = form.state and not (form.job or form.wait)
+        by = "pass" if of_all else "pair" if form.wait or form.state else "job"
+        read.append(LayerInput(text, center, scale, by))
+        steps += [*parts, ProgramStep(op.NUMBER, number=center), ProgramStep(op.SUBTRACT)]
+        steps += [ProgramStep(op.NUMBER, number=scale), ProgramStep(op.DIVIDE)]
+    steps.append(ProgramStep(op.LAYER, number=len(read)))
+    return Expression(name, tuple(steps), {}, True, None, Layer(tuple(read), **numbers))
 
 
 def spread_of(part: Expression, workload: Workload) -> float:

@@ -86,12 +86,12 @@ class JobColumns:
         self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
     ) -> dict[str, NDArray[Any]]:
         """Return operations on features and columns as the engine takes them."""
-        told = np.array([*self._always, *columns]) if columns else self._always
+        values = np.array([*self._always, *columns]) if columns else self._always
         return {
             "codes": codes,
             "numbers": numbers,
-            "columns": told,
-            "n_columns": np.array([len(told)]),
+            "columns": values,
+            "n_columns": np.array([len(values)]),
             "times": self.times,
             "clock": np.array([clock_of(self._workload)]),
         }
@@ -242,8 +242,10 @@ STATE: dict[str, str] = {
     "free": "share of the machine that is free, 0 to 1",
     "free_1h": "the same in an hour, by predicted ends, if nothing starts",
     "queued": "number of waiting jobs",
+    "behind": "time [s] for which these would fill the machine, by their requested times",
     "hour": "hour of the day, 0 to 24, by UnixStartTime of the log; without it 0 s is Monday 0 h",
     "weekday": "day of the week, 0 (Monday) to 6",
+    "machine_size": "what `free` is a share of: processors of the machine",
     "fits": "1 if the job fits what is free, else 0",
     "leaves": "share of the machine that it would leave free; 0 if it does not fit",
     "user_running": "number of running jobs of its user",
@@ -254,7 +256,7 @@ STATE: dict[str, str] = {
     "known_runs": "number of its user's ended jobs, at most five",
 }
 #: The names of STATE with the same value for all jobs.
-STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday"})
+STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "behind", "hour", "weekday", "machine_size"})
 #: The names of STATE that depend on what is free on the machine.
 STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
 #: Name of STATE -> how many last run times of each user it needs.

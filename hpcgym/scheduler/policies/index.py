@@ -33,6 +33,7 @@ from hpcgym.scheduler.policies.features import (
     WEIGHTED_FEATURES,
     JobColumns,
 )
+from hpcgym.scheduler.policies.networks import PREFIX, Network, is_network, network_of
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,15 @@ for _table in (POLICIES, PASS_POLICIES):
     _table.update({name: replace(policy, given=name) for name, policy in _table.items()})
 
 #: A policy as users give it: a name, an expression, six weights, weights by feature name, a
-#: function that returns the scores at each pass, or a parsed policy.
+#: function that returns the scores at each pass, a network, or a parsed policy.
 PolicyLike = (
-    str | Sequence[float] | NDArray[Any] | Mapping[str, float] | Callable[..., Any] | IndexPolicy
+    str
+    | Sequence[float]
+    | NDArray[Any]
+    | Mapping[str, float]
+    | Callable[..., Any]
+    | Network
+    | IndexPolicy
 )
 
 
@@ -165,19 +172,25 @@ def parse_policy(
     ----------
     policy : a name of POLICIES or of another package, an expression (see
         :mod:`hpcgym.scheduler.policies.expressions`), six weights (also as a text with commas),
-        weights by feature, or a function.
+        weights by feature, a function, or a network (see
+        :mod:`hpcgym.scheduler.policies.networks`; as a text ``network:FILE``).
     argument : its name in errors.
     others : further names that the caller accepts, for errors.
 
     Raises
     ------
     HpcgymError : an unknown name or feature, a wrong number of weights, weights that are not finite
-        or all 0, a wrong expression, or a policy of another package that cannot be imported.
+        or all 0, a wrong expression, a file that holds no network, or a policy of another package
+        that cannot be imported.
     """
     if isinstance(policy, IndexPolicy):
         return policy
+    if isinstance(policy, Network):
+        return IndexPolicy(policy.name, {}, expression=policy.expression, given=policy)
     if isinstance(policy, str):
         name = policy.strip()
+        if is_network(name):
+            return _of_file(name, argument)
         if name in POLICIES:
             return POLICIES[name]
         if name in PASS_POLICIES:
@@ -215,6 +228,15 @@ def parse_policy(
     mixed = _mixed(dict(zip(WEIGHTED_FEATURES, weights, strict=True)), argument)
     text = policy.strip() if isinstance(policy, str) else None
     return replace(mixed, given=text or tuple(map(float, weights)))
+
+
+def _of_file(name: str, argument: str) -> IndexPolicy:
+    """Return the policy that is the network of a file."""
+    try:
+        network = network_of(name)
+    except HpcgymError as error:
+        raise HpcgymError(f"{argument} {PREFIX} {error}") from None
+    return IndexPolicy(name, {}, expression=network.expression, given=name)
 
 
 def _of_other(name: str, argument: str) -> IndexPolicy:

@@ -115,11 +115,11 @@ class Window:
         If it names reservations, and the log tells any, these are the jobs that asked for one of
         them, as in Slurm. Else a job must be of its accounts and of its users, where it names both.
         """
-        told = bool(self.reservations) and tells_reservations(workload)
+        by_reservation = bool(self.reservations) and tells_reservations(workload)
         may = [
             np.isin(called_in(workload, column), names)
             for key, column in _WHO.items()
-            if (names := getattr(self, key)) and told == (column == RESERVATION)
+            if (names := getattr(self, key)) and by_reservation == (column == RESERVATION)
         ]
         return np.logical_and.reduce(may) if may else np.zeros(len(workload), np.bool_)
 

@@ -65,6 +65,7 @@ def training_of(task: Task, policy: Any) -> Task:
     ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
     seeds are the same.
     """
+    task = tasks()[task.like] if task.like else task
     kind = getattr(policy, "trains_as", {}).get(task.kind, task.kind)
 
     def learned(other: Task) -> Any:
@@ -76,7 +77,7 @@ def training_of(task: Task, policy: Any) -> Task:
     alike = (
         other
         for other in tasks().values()
-        if other.kind == kind and learned(other) == learned(task)
+        if other.kind == kind and not other.like and learned(other) == learned(task)
     )
     return next(alike, task)
 

@@ -13,10 +13,10 @@ from hpcgym.progress import Progress, silent
 from hpcgym.report.cells import Table, two_lines
 from hpcgym.schedule.gains import Felt, Gain, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
-from hpcgym.study.suite.evaluation import Evaluation
+from hpcgym.study.suite.evaluation import PROMISES, Evaluation
 from hpcgym.study.suite.proofs import COUNTED, PROVED, Proof, prove
 from hpcgym.study.suite.submissions import Submission, metrics_of
-from hpcgym.study.suite.tasks import Task, suite, tasks
+from hpcgym.study.suite.tasks import Task, apart, suite, tasks
 from hpcgym.words import shown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ WEEKLY = (
     "score: each week counts alike. In a mean over all jobs a few crowded weeks decide, and who is"
     " best in these need not be in others; so both are shown. mean BSLD: over all jobs, divided by"
     " that of EASY, or of the reference; then the geometric mean over logs. gated: a log that"
-    " breaks the gate counts as EASY's"
+    " breaks the gate counts as EASY's. All are means over the replays of a log"
 )
 
 #: Heading of a table -> the text of a row below it.
@@ -47,12 +47,15 @@ _WON: _Columns = {
     "verified": lambda row: "yes" if row["verified"] else "no",
 }
 _PAID: _Columns = {
+    "score": lambda row: _number(row["score"]),
     "ungated score": lambda row: _number(row["gain"]),
     "mean BSLD": lambda row: _number(row["mean_ratio"]),
     "gated mean BSLD": lambda row: _number(row["gated_mean_ratio"]),
     "mean BSLD / reference": lambda row: _number(row["mean_ratio_to_reference"]),
     "longest wait": lambda row: _number(row["longest_wait"]),
     "weighted wait": lambda row: _number(row["area_weighted_wait"]),
+    "wait of wide": lambda row: _number(row["wide_wait"]),
+    "promises broken": lambda row: _share(row["promises_broken"]),
     "gate": lambda row: (
         f"{len(row['gate'].split(', '))} broken" if row["gate"] else _kept(row["gain"])
     ),
@@ -64,6 +67,8 @@ _PAID_ON_LOG: _Columns = {
     "ungated score": _PAID["ungated score"],
     "longest wait": _PAID["longest wait"],
     "weighted wait": _PAID["weighted wait"],
+    "wait of wide": _PAID["wait of wide"],
+    "promises broken": _PAID["promises broken"],
     "gate": lambda row: "broken" if row["gate"] else _kept(row["gain"]),
 }
 
@@ -85,6 +90,11 @@ def _number(value: float) -> str:
     return "-" if value != value else f"{value:.2f}"
 
 
+def _share(value: float) -> str:
+    """Return a share in per cent; "-" where it is not known."""
+    return "-" if value != value else "0 %" if value == 0 else f"{100 * value:.2g} %"
+
+
 def _interval(row: Mapping[Any, Any], name: str) -> str:
     """Return a mean with its interval for people."""
     value, low, high = (row[name + end] for end in ("", "_low", "_high"))
@@ -98,8 +108,8 @@ class OnLog(NamedTuple):
     ----------
     gains : what the agent gains on EASY, by seed.
     reference : what the reference gains.
-    felt, easy, rival : slowdowns and waits of jobs: for the agent by seed, for EASY and the
-        reference.
+    felt, easy, rival : slowdowns and waits of jobs in each replay: for the agent by seed, for EASY
+        and the reference.
     proof : what was proved.
     steps : of trainings, as they were counted; empty of an agent that was not trained, None of one
         whose steps were not counted.
@@ -107,15 +117,15 @@ class OnLog(NamedTuple):
 
     gains: Sequence[Gain]
     reference: Gain
-    felt: Sequence[Felt]
-    easy: Felt
-    rival: Felt
+    felt: Sequence[Sequence[Felt]]
+    easy: Sequence[Felt]
+    rival: Sequence[Felt]
     proof: Proof
     steps: Sequence[int] | None = ()
 
     @property
     def counted(self) -> Floats:
-        """(seeds, n_weeks) float64, the gains that count: 0 where the gate is broken."""
+        """(seeds, n_replays, n_weeks) float64, the gains that count: 0 where the gate is broken."""
         return np.array([gain.counted for gain in self.gains])
 
     @property
@@ -123,10 +133,10 @@ class OnLog(NamedTuple):
         """The measures that break the gate with some seed, in words; "" if none does."""
         return next((", ".join(gain.broken) for gain in self.gains if gain.broken), "")
 
-    def mean_ratios(self, other: Felt) -> Floats:
-        """Return the plain mean BSLD of each seed over that of another schedule, (seeds,)."""
-        theirs = metrics_of(other)["mean_bsld"]
-        return np.array([metrics_of(felt)["mean_bsld"] / theirs for felt in self.felt])
+    def ratios(self, metric: str, other: Sequence[Felt]) -> Floats:
+        """Return a metric of each seed over that of another schedule, (seeds,)."""
+        theirs = metrics_of(other)[metric]
+        return np.array([times(metrics_of(felt)[metric], theirs) for felt in self.felt])
 
 
 class Scored(NamedTuple):
@@ -156,8 +166,8 @@ def scored(logs: Sequence[tuple[Floats, Floats]], block: int = BLOCK) -> Scored:
 
     Parameters
     ----------
-    logs : of each log (seeds, n_weeks) of the agent and (n_weeks,) of the reference: gains over
-        EASY as they count.
+    logs : of each log (seeds, n_weeks) of the agent and (n_weeks,) of the reference, or with
+        replays (seeds, n_replays, n_weeks) and (n_replays, n_weeks): gains over EASY as they count.
     block : weeks that are drawn together, see :func:`hpcgym.study.intervals.mean_of`.
     """
     ours = [weeks for weeks, _ in logs]
@@ -174,9 +184,11 @@ class Board(NamedTuple):
 
     Attributes
     ----------
+    tasks : name -> task; also those on logs of one's own.
     found : task -> agent -> log -> its results there.
     """
 
+    tasks: dict[str, Task]
     found: dict[str, dict[str, dict[str, OnLog]]]
 
     @property
@@ -192,8 +204,10 @@ class Board(NamedTuple):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a task and agent, the best of a task first.
+        """One row a task and agent, the best of a task first, and behind it one without a log.
 
+        - ``without``: the log that the row leaves out, see ``apart`` in ``tasks.toml``; "" of a row
+          that has all.
         - ``score``, ``score_low``, ``score_high``: see :class:`Scored`.
         - ``above``, ``above_low``, ``above_high``: of log(reference / agent).
         - ``wins``, ``seeds_winning``, ``seeds``; a task is won on all its logs alone.
@@ -202,6 +216,10 @@ class Board(NamedTuple):
           log, then the geometric mean over logs; ``gated_mean_ratio``: with 1 for a log and seed
           that breaks the gate; ``mean_ratio_to_reference``: agent / reference.
         - ``longest_wait``, ``area_weighted_wait``: over EASY's, the greatest of all logs and seeds.
+        - ``wide_wait``: mean wait of jobs that ask for over a quarter of the machine, over EASY's:
+          as ``mean_ratio``, of logs where such jobs wait; nan without any.
+        - ``promises_broken``: the mean share of promises to heads that were broken; nan where it is
+          not known of all logs.
         - ``gate``: logs on which the gate is broken, which count 0.
         - ``trained``: whether it was trained for this; ``steps``: the most that were counted of one
           of its trainings, nan where they were not; ``allowed_steps``: those of the task.
@@ -212,18 +230,24 @@ class Board(NamedTuple):
 
         rows = []
         for name, agents in self.found.items():
-            own = {log.name for log in tasks()[name].logs}
+            task = self.tasks[name]
+            own = {log.name for log in task.logs}
             common = [log for log in next(iter(agents.values())) if log in own]
             if not common:  # all are further logs
                 continue
-            some = [
-                row_of(name, agent, {log: logs[log] for log in common})
-                for agent, logs in agents.items()
-            ]
-            some.sort(key=lambda row: -np.nan_to_num(row["score"], nan=-np.inf))
-            every = len(common) == len(own)
-            rows += [{**row, "wins": row["wins"] and every, "of_logs": len(own)} for row in some]
+            scored_rows = [self._row(task, agent, common) for agent in agents]
+            scored_rows.sort(key=lambda row: -np.nan_to_num(row["score"], nan=-np.inf))
+            rest = [log for log in common if log != apart()]
+            for row in scored_rows:
+                rows.append(row)
+                if 0 < len(rest) < len(common):
+                    rows.append({**self._row(task, row["agent"], rest), "without": apart()})
         return pd.DataFrame(rows)
+
+    def _row(self, task: Task, agent: str, logs: Sequence[str]) -> dict[str, Any]:
+        row = row_of(task, agent, {log: self.found[task.name][agent][log] for log in logs})
+        every = len(logs) == len(task.logs)
+        return {**row, "wins": row["wins"] and every, "of_logs": len(task.logs), "without": ""}
 
     @property
     def by_log(self) -> pd.DataFrame:
@@ -234,14 +258,18 @@ class Board(NamedTuple):
         for name, agents in self.found.items():
             for agent, logs in agents.items():
                 for log, on_log in logs.items():
-                    row = row_of(name, agent, {log: on_log})
+                    row = row_of(self.tasks[name], agent, {log: on_log})
                     row = {"task": name, "log": log, "agent": agent, **row, "gate": on_log.broken}
                     every = [metrics_of(each) for each in on_log.felt]
                     for metric, easy in metrics_of(on_log.easy).items():
                         row[metric] = float(np.mean([each[metric] for each in every] or [np.nan]))
                         row[f"easy_{metric}"] = easy
                     rows.append(
-                        {**row, "weeks": len(on_log.reference.weeks), "proof": on_log.proof.text}
+                        {
+                            **row,
+                            "weeks": on_log.reference.weeks.shape[-1],
+                            "proof": on_log.proof.text,
+                        }
                     )
         return pd.DataFrame(rows)
 
@@ -254,22 +282,36 @@ class Board(NamedTuple):
         task, paid = every[0]["task"], _PAID_ON_LOG if on_logs else _PAID
         of = "" if on_logs else f", {every[0]['logs']} of {every[0]['of_logs']} logs"
         over = "means, and waits" if on_logs else "means and waits"
+        whole = [row for row in every if not row.get("without")]
+        named = [
+            {**row, "agent": f"- without {row['without']}"} if row.get("without") else row
+            for row in every
+        ]
 
-        def made(title: str, columns: _Columns) -> Table:
+        def made(title: str, columns: _Columns, rows: list[dict[Any, Any]]) -> Table:
             cells = [[*(row[word] for word in words), *(text(row) for text in columns.values())]
-                     for row in every]  # fmt: skip
+                     for row in rows]  # fmt: skip
             return Table([*words, *map(two_lines, columns)], cells, len(words), title)
 
-        return [made(f"{task}{of}", _WON), made(f"{task}: {over} over those of EASY", paid)]
+        return [
+            made(f"{task}{of}", _WON, whole),
+            made(f"{task}: {over} over those of EASY", paid, named),
+        ]
 
     @staticmethod
     def broken(rows: pd.DataFrame) -> list[str]:
-        """Return which agents break the gate, and where, in lines."""
+        """Return which agents break the gate, or promises, and where, in lines."""
+        whole = [row for row in rows.to_dict("records") if not row.get("without")]
         return [
             f"{row['agent']} breaks the gate of {row['task']} on {row.get('log', row['gate'])}"
             + (f": {row['gate']}" if "log" in row else "")
-            for row in rows.to_dict("records")
+            for row in whole
             if row["gate"]
+        ] + [
+            f"{row['agent']} breaks {_share(row['promises_broken'])} of its promises to heads in"
+            f" {row['task']}" + (f" on {row['log']}" if "log" in row else "")
+            for row in whole
+            if row["promises_broken"] > 0
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -279,15 +321,15 @@ class Board(NamedTuple):
         return {"suite": suite(), "proved": PROVED, "counted": COUNTED, "weekly": WEEKLY, **records}
 
 
-def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
+def row_of(task: Task, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
     """Return a row of a table: what an agent reached on some logs of a task."""
-    row: dict[str, Any] = {"task": task, "agent": agent}
+    row: dict[str, Any] = {"task": task.name, "agent": agent}
     verified = all(on_log.proof.equal for on_log in logs.values())
     if verified:
         every = [*logs.values()]
         score = scored(
             [(on_log.counted, on_log.reference.counted) for on_log in every],
-            block_of(tasks()[task]),
+            block_of(task),
         )
         paid = _paid(every)
     else:
@@ -301,51 +343,52 @@ def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
         "seeds": score.seeds,
         **paid,
         "gate": ", ".join(log for log, on_log in logs.items() if on_log.broken),
-        **_trainings(task, logs.values()),
+        **_trainings(logs.values()),
+        "allowed_steps": task.steps,
         "logs": len(logs),
         "verified": verified,
     }
 
 
-def _trainings(task: str, logs: Collection[OnLog]) -> dict[str, Any]:
+def _trainings(logs: Collection[OnLog]) -> dict[str, Any]:
     """Return whether an agent was trained, and with how many steps at most."""
     known = [step for on_log in logs for step in on_log.steps or ()]
     all_known = all(on_log.steps is not None for on_log in logs)
     return {
         "trained": bool(known) or not all_known,
         "steps": float(max(known)) if known and all_known else float("nan"),
-        "allowed_steps": tasks()[task].steps,
     }
 
 
 _PAID_COLUMNS = (
     "gain", "mean_ratio", "gated_mean_ratio", "mean_ratio_to_reference", "longest_wait",
-    "area_weighted_wait",
+    "area_weighted_wait", "wide_wait", "promises_broken",
 )  # fmt: skip
 
 
 def _paid(logs: Sequence[OnLog]) -> dict[str, float]:
-    """Return the weekly gain without the gate, plain means and waits of an agent on some logs."""
+    """Return the weekly gain without the gate, plain means, waits and promises on some logs."""
 
     def over_logs(ratios: Iterable[Floats]) -> float:
-        return float(np.exp(np.mean([np.log(ratio.mean()) for ratio in ratios])))
+        means = [ratio.mean() for ratio in ratios]
+        known = [np.log(mean) for mean in means if 0 < mean < np.inf]  # nor nan: nobody waits
+        return float(np.exp(np.mean(known))) if known else float("nan")
 
-    def greatest(name: str) -> float:
-        return max(
-            times(getattr(felt, name), getattr(on_log.easy, name))
-            for on_log in logs
-            for felt in on_log.felt
-        )
+    def of_easy(metric: str) -> list[Floats]:
+        return [on_log.ratios(metric, on_log.easy) for on_log in logs]
 
-    plain = [on_log.mean_ratios(on_log.easy) for on_log in logs]
+    plain = of_easy("mean_bsld")
     kept = [np.array([not gain.broken for gain in on_log.gains]) for on_log in logs]
+    broken = [[metrics_of(felt)[PROMISES] for felt in on_log.felt] for on_log in logs]
     values = (
         np.mean([np.mean([gain.weeks for gain in on_log.gains]) for on_log in logs]),
         over_logs(plain),
         over_logs(np.where(*each, 1.0) for each in zip(kept, plain, strict=True)),
-        over_logs(on_log.mean_ratios(on_log.rival) for on_log in logs),
-        greatest("longest_wait_h"),
-        greatest("area_weighted_wait_h"),
+        over_logs(on_log.ratios("mean_bsld", on_log.rival) for on_log in logs),
+        np.max([ratios.max() for ratios in of_easy("longest_wait_h")]),
+        np.max([ratios.max() for ratios in of_easy("area_weighted_wait_h")]),
+        over_logs(of_easy("wide_wait_h")),
+        np.mean([np.mean(each) for each in broken]),
     )
     return dict(zip(_PAID_COLUMNS, map(float, values), strict=True))
 
@@ -379,17 +422,18 @@ def board_of(
         for name, submission in zip(agents, submissions, strict=True)
     ]
     check_each_once("submissions", agents)
-    board = Board({})
-    for name in tasks():
+    board = Board({}, {})
+    every = dict.fromkeys(name for submission in submissions for name in submission.tasks)
+    for name in sorted(every, key=[*tasks(), *every].index):
         those = {
             a: submission
             for a, submission in zip(agents, submissions, strict=True)
             if name in submission.tasks
         }
-        if not those:
-            continue
+        task = board.tasks[name] = next(iter(those.values())).task(name)
+        if any(submission.task(name) != task for submission in those.values()):
+            raise HpcgymError(f"{name}: these submissions are of different logs")
         logs = [set(submission.tasks[name]["logs"]) for submission in those.values()]
-        task = tasks()[name]
         common = [
             log for log in (*task.logs, *task.further) if all(log.name in played for played in logs)
         ]
@@ -407,7 +451,7 @@ def board_of(
                     step(f"{agent}: {name}, {log.name}")
                     results = board.found.setdefault(name, {}).setdefault(agent, {})
                     steps = _steps_of(submission, name, log.name)
-                    results[log.name] = _on_log(evaluation, prove(submission, evaluation), steps)
+                    results[log.name] = on_log(evaluation, prove(submission, evaluation), steps)
     if not board.found:
         raise HpcgymError("the submissions have no task and log in common that is on this machine")
     return board
@@ -421,8 +465,12 @@ def _steps_of(submission: Submission, task: str, log: str) -> Sequence[int] | No
     return [*steps.values()] if [*steps] == [*submission.told(task, log)] else None
 
 
-def _on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
+def on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
+    """Return the results of an agent on a log, from what was proved of it.
+
+    ``steps``: :attr:`OnLog.steps`.
+    """
     felt = [*proof.felt.values()] if proof.equal else []
-    gains = [evaluation.gain(felt_once) for felt_once in felt]
+    gains = [evaluation.gain(replays) for replays in felt]
     easy, rival = evaluation.easy, evaluation.rival
     return OnLog(gains, evaluation.reference, felt, easy, rival, proof, steps)

@@ -18,8 +18,8 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.tables import Head
-from hpcgym.schedule.gains import Felt, Gain, felt, gain
-from hpcgym.schedule.metrics import weighted_wait
+from hpcgym.schedule.gains import Felt, Gain, felt, gain_of_replays
+from hpcgym.schedule.metrics import HAVE, METRICS, Facts, weighted_wait
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.rules import Scheduler
@@ -33,12 +33,15 @@ from hpcgym.study.suite.tasks import (
     environment,
     jobs_of,
     late,
+    learned_from,
     reference_of,
     settled_options,
 )
 from hpcgym.units import HOUR_S
+from hpcgym.validation.promises import promises_to_heads
 
-#: Of a log the arrays of its schedules, "SLICE/ARRAY" -> array; of a whole log the slice is 0.
+#: Of a log the arrays of its schedules, "PLACE/ARRAY" -> array; a place is that of a slice, or of a
+#: replay of the whole log.
 Kept = Mapping[str, NDArray[Any]]
 
 #: Arguments of environments that say what observations and actions mean.
@@ -50,6 +53,9 @@ _MEANING = (
 _CELLS = ("first", "node", "units")
 _STATES = ("node", "state", "begin", "end")
 _TICKS = ("start_ticks", "end_ticks", "shape")
+
+#: The share of promises to heads that were broken: a metric, where the schedule tells them.
+PROMISES = "promises_broken"
 
 _LONGEST_S = 2**31 - 1  # waits are kept as 32 bits
 _MOST_STATES = 1 << 22  # of the nodes in a slice: a bound of memory
@@ -77,23 +83,24 @@ class Evaluation:
         self.jobs = jobs_of(log)
 
     @cached_property
-    def env(self) -> Any:
-        """The environment in which agents act."""
-        return environment(self.task, self.log, self._part)
+    def envs(self) -> list[Any]:
+        """The environment of each replay, in which agents act."""
+        task = self.task
+        return [environment(task, self.log, self._part, factor) for factor in task.replays]
 
-    @cached_property
-    def _episodes(self) -> Episodes:
-        episodes: Episodes = self.env.unwrapped.episodes
-        return episodes
+    @property
+    def env(self) -> Any:
+        """That of the first replay: all have the same rules."""
+        return self.envs[0]
 
     @cached_property
     def _platform(self) -> Platform:
         return platform_of(self.env.unwrapped)
 
     @property
-    def slices(self) -> list[Episode]:
-        """The slices, in order of time; of a whole log one."""
-        return self._episodes.listing
+    def episodes(self) -> list[tuple[Any, Episode]]:
+        """The slices, in order of time, or the replays; each with its environment."""
+        return [(env, each) for env in self.envs for each in _episodes_of(env).listing]
 
     # -- schedules of policies ---------------------------------------------------------------------
 
@@ -141,15 +148,11 @@ class Evaluation:
         if isinstance(policy, Scheduler) and limits is not None:
             policy = policy.but(power=limits.power)
         results = []
-        for episode in self.slices:
-            enter = partial(self._enter, episode)
-            ran = run_episode(policy, episode, self._episodes, self._platform, enter)
+        for env, episode in self.episodes:
+            enter = partial(_enter, env, episode)
+            ran = run_episode(policy, episode, _episodes_of(env), self._platform, enter)
             results.append(ran.result())
         return results
-
-    def _enter(self, episode: Episode) -> tuple[Any, Any, Any]:
-        """Return the environment, reset to a slice, its observation and info."""
-        return self.env, *self.env.reset(seed=0, options={"slice": episode.name})
 
     def chance(self, seed: int) -> Any:
         """Return random actions; without any, a random order."""
@@ -157,7 +160,7 @@ class Evaluation:
             return RandomActions(seed)
         if self.task.kind == "pairs":
             raise HpcgymError(f"{self.task.name} knows no random actions")
-        return random_order(Scheduler(), len(self._episodes.workload), seed)
+        return random_order(Scheduler(), len(_episodes_of(self.env).workload), seed)
 
     # -- schedules that are kept -------------------------------------------------------------------
 
@@ -195,9 +198,9 @@ class Evaluation:
         """
         self.check_kept(kept)
         results = []
-        for place, episode in enumerate(self.slices):
-            with _of_slice(episode):
-                results.append(self._result(_of_place(kept, place), episode))
+        for place, (env, episode) in enumerate(self.episodes):
+            with self._of(place):
+                results.append(self._result(_of_place(kept, place), env, episode))
         return results
 
     def check_kept(self, kept: Mapping[str, Head | NDArray[Any]]) -> None:
@@ -207,19 +210,29 @@ class Evaluation:
         ------
         HpcgymError : arrays of other names, types or lengths.
         """
-        for place, (episode, lengths) in enumerate(zip(self.slices, self._lengths, strict=True)):
-            with _of_slice(episode):
+        for place, lengths in enumerate(self._lengths):
+            with self._of(place):
                 _check_lengths(_of_place(kept, place), lengths)
-        number = len(self.slices)
+        number = len(self._lengths)
         if not {name.partition("/")[0] for name in kept} <= {*map(str, range(number))}:
-            raise HpcgymError(f"it has schedules of other slices than the {number} of the task")
+            raise HpcgymError(f"it has other schedules than of the task's {number}")
+
+    @contextmanager
+    def _of(self, place: int) -> Iterator[None]:
+        """Say of errors of which slice or replay they are."""
+        try:
+            yield
+        except HpcgymError as error:
+            _, episode = self.episodes[place]
+            name = f"replay {place}" if len(self.task.replays) > 1 else episode.name
+            raise HpcgymError(f"{name}: {error}") from None
 
     @cached_property
     def _lengths(self) -> list[dict[str, range]]:
         """Of each slice the arrays that are kept of it, and how many numbers each may have."""
         lengths = []
-        for episode in self.slices:
-            blank = self._blank(episode)
+        for env, episode in self.episodes:
+            blank = self._blank(env, episode)
             jobs = len(blank.workload)
             cells = int(blank.workload.requested_processors.sum())  # a processor each at least
             allowed = {
@@ -231,8 +244,8 @@ class Evaluation:
             lengths.append({name: allowed.get(name, each) for name in self._arrays(blank)})
         return lengths
 
-    def _result(self, kept: Kept, episode: Episode) -> Result:
-        blank = self._blank(episode)
+    def _result(self, kept: Kept, env: Any, episode: Episode) -> Result:
+        blank = self._blank(env, episode)
         n = len(blank.workload)
         made: dict[str, Any] = {}
         if "cells_first" in kept:
@@ -256,13 +269,13 @@ class Evaluation:
         made["run_time"] = (kept["end_ticks"] - kept["start_ticks"]) / ticks
         return replace(blank, reserved_start=np.full(n, -1.0), **made)
 
-    def _blank(self, episode: Episode) -> Result:
+    def _blank(self, env: Any, episode: Episode) -> Result:
         """Return the schedule of a slice before anything was decided.
 
         Schedulers play with rules of their own, which may hold jobs back.
         """
-        self._enter(episode)
-        blank: Result = self.env.unwrapped.result()
+        _enter(env, episode)
+        blank: Result = env.unwrapped.result()
         n = len(blank.workload)
         return replace(
             blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True,
@@ -271,15 +284,20 @@ class Evaluation:
 
     # -- what they gain ----------------------------------------------------------------------------
 
-    def felt(self, results: Sequence[Result]) -> Felt:
+    def felt(self, results: Sequence[Result]) -> list[Felt]:
         """Return what the jobs that count felt: of a log its second half, of slices all.
 
-        A slice stands for a week; the waits are of all slices together.
+        Returns
+        -------
+        felt : of each replay. Jobs are of the weeks in which they were submitted in the log as it
+            is. Of slices one: each stands for a week; the waits are of all slices together.
+
+        Raises
+        ------
+        HpcgymError : jobs that delay the head of the queue, where the task forbids it.
         """
         if not self.task.window:
-            (whole,) = results
-            every = np.ones(len(whole.workload), np.bool_)
-            return felt(whole, every if self._part == "train" else late(self.task, whole.workload))
+            return [self._felt(place, result) for place, result in enumerate(results)]
         wait, run, processors = (
             np.concatenate(each)
             for each in zip(
@@ -287,31 +305,67 @@ class Evaluation:
                 strict=True,
             )
         )
-        return Felt(
-            np.array([len(r.workload) for r in results]),
-            np.array([r.bsld.mean() for r in results]),
-            float(wait.max()),
-            weighted_wait(processors, run, wait),
-        )
+        return [
+            Felt(
+                np.array([len(r.workload) for r in results]),
+                np.array([r.bsld.mean() for r in results]),
+                float(wait.max()),
+                weighted_wait(processors, run, wait),
+            )
+        ]
+
+    def _felt(self, place: int, result: Result) -> Felt:
+        """Return what the jobs that count felt in a replay of a log."""
+        log = learned_from(self.task, self.log) if self._part == "train" else self.jobs
+        jobs = np.ones(len(log), np.bool_) if self._part == "train" else late(self.task, log)
+        whole = felt(result, jobs, log.since_first_submit)
+        if self.task.kind != "backfill":
+            return whole._replace(promises_broken=_metric_of(result, PROMISES, jobs))
+        promises = promises_to_heads(result)  # as the queue is in order of submission
+        late_by = np.flatnonzero(promises.delays)
+        if self.task.keeps_promises and late_by.size:
+            number = int(log.job_number[late_by[0]])
+            raise HpcgymError(
+                f"replay {place}: {late_by.size:,} jobs, the first of them job {number}, delay the"
+                f" head of the queue by the times that jobs request, which {self.task.name} forbids"
+            )
+        return whole._replace(promises_broken=promises.broken(result.start, jobs))
 
     @cached_property
-    def easy(self) -> Felt:
-        """What jobs feel under EASY."""
+    def easy(self) -> list[Felt]:
+        """What jobs feel under EASY, in each replay."""
         return self.felt(self.run(find_scheduler(self.task.easy)))
 
-    def gain(self, ours: Felt) -> Gain:
-        """Return what a schedule gains on EASY's, week by week or slice by slice."""
-        return gain(self.easy, ours)
+    def gain(self, ours: Sequence[Felt]) -> Gain:
+        """Return what schedules gain on EASY's, in each replay, week by week or slice by slice."""
+        return gain_of_replays(self.easy, ours)
 
     @cached_property
-    def rival(self) -> Felt:
-        """What jobs feel under the scheduler that is to be beaten."""
+    def rival(self) -> list[Felt]:
+        """What jobs feel under the scheduler that is to be beaten, in each replay."""
         return self.felt(self.run(reference_of(self.task, self.log)))
 
     @cached_property
     def reference(self) -> Gain:
         """What that scheduler gains."""
         return self.gain(self.rival)
+
+
+def _episodes_of(env: Any) -> Episodes:
+    episodes: Episodes = env.unwrapped.episodes
+    return episodes
+
+
+def _enter(env: Any, episode: Episode) -> tuple[Any, Any, Any]:
+    """Return an environment, reset to a slice, its observation and info."""
+    return env, *env.reset(seed=0, options={"slice": episode.name})
+
+
+def _metric_of(result: Result, name: str, jobs: NDArray[np.bool_]) -> float:
+    """Return a metric of some jobs of a schedule; nan of one that the schedule has not."""
+    facts = Facts(result, jobs)
+    formulas = [m.formula for m in METRICS if m.name == name and HAVE[m.of](facts)]
+    return float(formulas[0](facts)) if formulas and formulas[0] else float("nan")
 
 
 def _listed(value: Any) -> Any:
@@ -322,15 +376,6 @@ def _listed(value: Any) -> Any:
 def _plain(env_id: str) -> str:
     """Return the id of an environment without its version."""
     return env_id.rpartition("-v")[0]
-
-
-@contextmanager
-def _of_slice(episode: Episode) -> Iterator[None]:
-    """Say of errors of which slice they are."""
-    try:
-        yield
-    except HpcgymError as error:
-        raise HpcgymError(f"{episode.name}: {error}") from None
 
 
 def _of_place(kept: Mapping[str, _Array], place: int) -> dict[str, _Array]:

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hpcgym.agents import TRAINED, ending_of
+from hpcgym.agents import TRAINED, ending_of, named_file
 from hpcgym.agents.practice import csv_log
 from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import RANDOM
@@ -28,7 +28,7 @@ from hpcgym.study.executors import open_executor
 from hpcgym.study.suite.agents import digest_of_agent, found_agent, is_trained, training_of
 from hpcgym.study.suite.evaluation import Evaluation, Kept
 from hpcgym.study.suite.submissions import FACTS, TRAININGS, Submission, metrics_of, read
-from hpcgym.study.suite.tasks import Task, TaskLog, jobs_of, practice
+from hpcgym.study.suite.tasks import Task, TaskLog, check_unseen, jobs_of, practice, tasks
 
 
 def run(
@@ -81,6 +81,9 @@ def run(
             for log in here:
                 policy = found_agent(agent, task, log)
                 _check_agent(agent, policy, task, log)
+            seen = [log["workload"] for log in seen_by(policy)]
+            seen = seen or [*map(str, getattr(policy, "trained_on", []))]
+            check_unseen(task, seen)
             trained = is_trained(agent, policy)
             each = getattr(policy, "each_log", False) and task.training == task.logs
             alone = not trained or each
@@ -96,10 +99,9 @@ def run(
             "task": task.fingerprint,
             "trained": trained,
             "training": source.name if trained else None,
-            "trained_on": [log.name for log in task.training]
-            if trained
-            else [seen["workload"] for seen in seen_by(policy)],
+            "trained_on": [log.name for log in task.training] if trained else seen,
             "about": str(getattr(policy, "about", "")),
+            **({"own": [asdict(log) for log in task.logs]} if task.name not in tasks() else {}),
         }
         record = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
         if record["task"] != task.fingerprint:
@@ -232,7 +234,7 @@ def _trained(play: _Play, folder: Path) -> tuple[Any, int]:
     table, counted = place / f"{seed}.csv", place / f"{seed}.steps.json"
     before = _steps_in(counted)
     if agent in TRAINED and kept.exists() and before is not None:
-        return found_agent(str(kept), task, log), before
+        return found_agent(named_file(agent, kept), task, log), before
     policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)

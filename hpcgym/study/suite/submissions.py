@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,24 @@ from hpcgym.names import name_problem
 from hpcgym.own_code import used_packages
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Kept
-from hpcgym.study.suite.tasks import TaskLog, digest_of, suite, tasks
+from hpcgym.study.suite.tasks import OWN, Task, TaskLog, digest_of, on_own_logs, suite, tasks
 from hpcgym.version import __version__
 
 FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
 
-#: What submissions tell of each schedule, of the jobs that count.
-METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h")
+#: What submissions tell of each log, of the jobs that count: means over the replays.
+METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h", "wide_wait_h", "promises_broken")
+
+#: Of these null where there is none: no wide jobs, or promises that are not known.
+_PERHAPS = METRICS[3:]
 
 _KIND = "a submission"
 
 
-def metrics_of(felt: Felt) -> dict[str, float]:
-    """Return :data:`METRICS` of the slowdowns and waits of jobs."""
-    total = np.nansum(felt.jobs * felt.bsld) / felt.jobs.sum()
-    return dict(zip(METRICS, (float(total), *felt[2:]), strict=True))
+def metrics_of(replays: Sequence[Felt]) -> dict[str, float]:
+    """Return :data:`METRICS` of the slowdowns and waits of jobs, which are means over replays."""
+    rows = [(np.nansum(f.jobs * f.bsld) / f.jobs.sum(), *f[2:]) for f in replays]
+    return dict(zip(METRICS, np.mean(rows, axis=0).tolist(), strict=True))
 
 
 @dataclass
@@ -54,6 +57,13 @@ class Submission:
     agent: str
     tasks: dict[str, dict[str, Any]]
     sha256: str | None = None
+
+    def task(self, name: str) -> Task:
+        """Return one of its tasks, also one on logs of its own."""
+        if name in tasks():
+            return tasks()[name]
+        logs = [TaskLog(**log) for log in self.tasks[name]["own"]]
+        return on_own_logs(tasks()[name.removeprefix(OWN)], logs)
 
     def file(self, task: str, log: str, seed: int) -> Path:
         """Return where the schedules of a log are."""
@@ -78,7 +88,7 @@ class Submission:
         """Tell whether a log was played, and its schedules can be read."""
         return seed in self.told(task, log) and is_whole(self.file(task, log, seed))
 
-    def told(self, task: str, log: str) -> dict[int, dict[str, float]]:
+    def told(self, task: str, log: str) -> dict[int, dict[str, float | None]]:
         """Return the metrics of a log by seed; nothing of one that was not played."""
         seeds = self.tasks[task]["logs"].get(log, {"seeds": {}})["seeds"]
         return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
@@ -106,6 +116,7 @@ class Submission:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
         before = logs.get(log.name, {})
+        metrics = {k: None if value != value else value for k, value in metrics.items()}
         by_seed = {"seeds": metrics} if steps is None else {"seeds": metrics, "steps": steps}
         records = {
             name: dict(sorted({**before.get(name, {}), str(seed): value}.items()))
@@ -141,25 +152,29 @@ def read(folder: str | Path) -> Submission:
         if facts["suite"] != suite():
             raise HpcgymError(f"{path} is of {facts['suite']}, and this is {suite()}")
         records = {str(name): dict(record) for name, record in facts["tasks"].items()}
-        for name, record in records.items():
-            _check(path, name, record)
         agent, sha256 = facts["agent"], facts["sha256"]
         if problem := name_problem(agent):
             raise HpcgymError(f"{path}: the name of the agent must be {problem}")
-    return Submission(folder, agent, records, sha256)
+        submission = Submission(folder, agent, records, sha256)
+        for name, record in records.items():
+            if name.removeprefix(OWN) not in tasks() or (
+                name not in tasks() and "own" not in record
+            ):
+                raise HpcgymError(f"{path}: there is no task {name!r} in {suite()}")
+            _check(path, submission.task(name), record)
+    return submission
 
 
-def _check(path: Path, name: str, record: Mapping[str, Any]) -> None:
+def _check(path: Path, task: Task, record: Mapping[str, Any]) -> None:
     """Raise an HpcgymError for a task that is told in another form."""
-    if name not in tasks():
-        raise HpcgymError(f"{path}: there is no task {name!r} in {suite()}")
-    seeds = {str(seed) for seed in tasks()[name].seeds}
+    name, seeds = task.name, {str(seed) for seed in task.seeds}
     for log, record_of_log in record["logs"].items():
-        tasks()[name].log(log)
+        task.log(log)
         for seed, metrics in record_of_log["seeds"].items():
             if seed not in seeds:
                 raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
-            if not all(is_number(metrics[metric]) for metric in METRICS):
+            known = {name: metrics[name] for name in METRICS}
+            if not all(is_number(v) or (v is None and k in _PERHAPS) for k, v in known.items()):
                 raise HpcgymError(f"{path}: {name} on {log}, seed {seed}: metrics must be numbers")
         for seed, steps in record_of_log.get("steps", {}).items():
             if seed not in seeds:

@@ -1,8 +1,8 @@
 """The tasks of the suite: what each id stands for, read from ``tasks.toml`` beside this file.
 
 An id never changes its meaning. What is frozen of it: the jobs of its logs by digests, how they are
-cleaned, the machines, the environment with all its rules, what is for training and what for the
-test, the steps and seeds of training, and the scheduler that is to be beaten.
+cleaned, the machines, the environment with all its rules, the replays, what is for training and
+what for the test, the steps and seeds of training, and the scheduler that is to be beaten.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from hpcgym.agents.practice import Make
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.base import kind_of
 from hpcgym.envs.ids import successor
-from hpcgym.errors import HpcgymError, WorkloadWarning, unknown
+from hpcgym.errors import HpcgymError, WorkloadWarning, check_each_once, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import plain
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
@@ -33,8 +33,12 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.archive import is_trace
 from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.stretching import stretched
 
 FILE = Path(__file__).with_name("tasks.toml")
+
+#: How the names of tasks on logs of one's own begin.
+OWN = "own-"
 
 #: How a replay of a whole log is asked for.
 _WHOLE: Mapping[str, Any] = {
@@ -74,7 +78,12 @@ class Task:
     training : logs from which agents learn: the first halves of ``logs``, or generated jobs.
     further : logs on which it may be played if they are named; they do not count. A log with a
         digest is sealed: its workload is a file that only some have.
+    like : the task whose training, reference and rules it has; "": its own.
+    unseen : whether what was trained or chosen on its logs is refused.
+    keeps_promises : whether jobs may not start if that delays the head of the queue by the times
+        that jobs request, see :mod:`hpcgym.validation.promises`.
     window : jobs of a slice; 0 if logs are replayed as a whole.
+    replays : what times between submissions are multiplied by in each replay of a log.
     share : the share of each log's time, from its beginning, from which agents may learn.
     steps : how many steps of the environment, or simulated jobs, an agent may train, in each
         training; see :mod:`hpcgym.simulation.allowance`.
@@ -91,7 +100,11 @@ class Task:
     logs: tuple[TaskLog, ...]
     training: tuple[TaskLog, ...]
     further: tuple[TaskLog, ...]
+    like: str
+    unseen: bool
+    keeps_promises: bool
     window: int
+    replays: tuple[float, ...]
     share: float
     steps: int
     seeds: tuple[int, ...]
@@ -129,6 +142,12 @@ def suite() -> str:
 
 
 @cache
+def apart() -> str:
+    """Return the log without which tables have means, too; "" for none."""
+    return str(_contents().get("apart", ""))
+
+
+@cache
 def tasks() -> Mapping[str, Task]:
     """Return all tasks by their ids."""
     contents = _contents()
@@ -137,19 +156,26 @@ def tasks() -> Mapping[str, Task]:
         made = ({"workload": name, **contents["logs"].get(name, {})} for name in names)
         return tuple(TaskLog(name, **table) for name, table in zip(names, made, strict=True))
 
-    by_name = {}
-    for name, table in contents["tasks"].items():
+    by_name: dict[str, Task] = {}
+    for name, own in contents["tasks"].items():
+        like = own.get("like", "")
+        table = {**contents["tasks"].get(like, {}), **own}
         played = table.get("logs", contents["played"])
-        kind = kind_of(table["env"])
+        kind = name if name in contents["references"] else kind_of(table["env"])
         among = contents["references"].get(kind, contents["references"]["order"])
+        replays = table.get("replays", contents["replays"])
         by_name[name] = Task(
             name=name,
             env_id=table["env"],
             options=table.get("options", {}),
             logs=logs(played),
-            training=logs(table.get("training", played)),
+            training=by_name[like].training if like else logs(table.get("training", played)),
             further=logs(table.get("further", ())),
+            like=like,
+            unseen=table.get("unseen", False),
+            keeps_promises=table.get("keeps_promises", False),
             window=table.get("window", 0),
+            replays=tuple(round(table.get("gaps", 1.0) * factor, 6) for factor in replays),
             share=table.get("share", 0.5),
             steps=table["steps"],
             seeds=tuple(contents["seeds"]),
@@ -160,6 +186,51 @@ def tasks() -> Mapping[str, Task]:
             scored=table.get("scored", True),
         )
     return by_name
+
+
+def check_unseen(task: Task, seen: Iterable[Any]) -> None:
+    """Raise an HpcgymError for an agent that has seen the logs of a task which is for telling.
+
+    Parameters
+    ----------
+    seen : the names of logs that its record has.
+    """
+    for name in map(str, seen if task.unseen else ()):
+        for log in task.logs:
+            if log.name.casefold() in name.casefold():
+                raise HpcgymError(
+                    f"{task.name} is for what never saw its logs, and this was trained or chosen on"
+                    f" {log.name}"
+                )
+
+
+def on_own_logs(task: Task, logs: Iterable[TaskLog]) -> Task:
+    """Return a task with other logs, of which agents learn from the first parts.
+
+    Raises
+    ------
+    HpcgymError : two logs of one name, or a task of slices, whose machine is its own.
+    """
+    own = tuple(logs)
+    check_each_once("logs", [log.name for log in own])
+    if task.window:
+        raise HpcgymError(f"{task.name} has slices of its own jobs, and plays no other logs")
+    training = own if task.like or task.training == task.logs else task.training
+    return replace(
+        task, name=f"{OWN}{task.name}", logs=own, training=training, further=(), like="",
+        unseen=False,
+    )  # fmt: skip
+
+
+def own_log(source: str) -> TaskLog:
+    """Return a log of one's own, with the fingerprint of its jobs.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`hpcgym.load_workload`.
+    """
+    jobs = jobs_of(TaskLog("", source))
+    return TaskLog(jobs.name, source, processors=jobs.processors, digest=fingerprint([jobs]))
 
 
 @cache
@@ -252,17 +323,19 @@ def practice(task: Task, logs: Iterable[TaskLog] | None = None) -> Make:
     ------
     HpcgymError : as of :func:`jobs_of`.
     """
+    task = tasks()[task.like] if task.like else task
     jobs = {log.name: learned_from(task, log) for log in (task.training if logs is None else logs)}
     return Make(jobs, successor(task.env_id), _options(task))
 
 
-def environment(task: Task, log: TaskLog, part: str = "test") -> Any:
+def environment(task: Task, log: TaskLog, part: str = "test", factor: float = 1.0) -> Any:
     """Return the environment in which a part of a log is played.
 
     Parameters
     ----------
     part : "test", the whole log, where the jobs of the second half count; or "train", what an agent
         may learn from.
+    factor : what times between submissions are multiplied by.
     """
     import gymnasium
 
@@ -272,6 +345,7 @@ def environment(task: Task, log: TaskLog, part: str = "test") -> Any:
         jobs = learned_from(task, log)
     elif task.window:
         given |= {"part": "test", "train_share": task.share}
+    jobs = jobs if factor == 1 else stretched(jobs, factor)
     given |= {"workload": jobs} | ({} if task.window else dict(_WHOLE))
     return gymnasium.make(successor(task.env_id), disable_env_checker=True, **given)
 

@@ -449,8 +449,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
                 generic = np.where(requests, amounts(name)[1], generic)
                 alike[of] = np.maximum(alike.get(of, generic), generic)
         elif name in (CORE, MEMORY) or resource_problem(name):
-            told = f"{logs.GENERIC}{printable(name.removeprefix(logs.GENERIC))}"
-            reason = f"{told}, which is no name of a resource here"
+            resource = f"{logs.GENERIC}{printable(name.removeprefix(logs.GENERIC))}"
+            reason = f"{resource}, which is no name of a resource here"
             log.count(f"not used: {reason}", generic > 0)
         else:
             columns[f"{logs.GENERIC}{name}"] = generic

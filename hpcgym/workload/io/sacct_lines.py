@@ -198,8 +198,8 @@ class _Dump:
                     if rows:
                         yield self._fields(compress(range(first, first + len(lines)), jobs), rows)
             else:
-                found = self._rows(chain.from_iterable(numbered_lines(*of[:2]) for of in group))
-                while some := [*islice(found, _ROWS)]:
+                numbered = self._rows(chain.from_iterable(numbered_lines(*of[:2]) for of in group))
+                while some := [*islice(numbered, _ROWS)]:
                     yield self._fields(*zip(*some, strict=True))
 
     def _told_apart(

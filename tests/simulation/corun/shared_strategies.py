@@ -12,6 +12,23 @@ from hpcgym.reference import shared
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
+
+def runs(simulation: Any) -> list[float]:
+    """Return for how long the ended jobs ran [s], in the order of their ends."""
+    ended = [job for job in simulation.jobs if 0 <= job.end <= simulation.now and job.start >= 0]
+    ended.sort(key=lambda job: (job.end, job.number))
+    return [(job.end - job.start) / simulation.ticks for job in ended]
+
+
+#: Functions of the runs that have ended, and the same as expressions if all jobs are one user's.
+BY_RUNS: dict[Any, str] = {
+    lambda s, job: job.number * ([job.requested, *runs(s)][-1] - job.requested): (
+        "(job - 1) * (last_run - requested)"
+    ),
+    lambda s, job: len(runs(s)[-5:]) * job.requested - [job.requested, *runs(s)][-1]: (
+        "known_runs * requested - last_run"
+    ),
+}
 #: Functions of what a pass finds, as the slow simulator takes them -> the same as expressions.
 LOOKING: dict[Any, str] = {
     lambda s, job: job.processors / (job.number + 1) * (1 if s.parts(job) <= s.free() else -1): (
@@ -20,6 +37,7 @@ LOOKING: dict[Any, str] = {
     lambda s, job: s.free() / (s.m.nodes * s.rules.parts) - len(s.queue) * job.requested: (
         "free - queued * requested"
     ),
+    **BY_RUNS,
 }
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
 ESTIMATES = ("requested", "double-requested", "clairvoyant")

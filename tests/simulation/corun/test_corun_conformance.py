@@ -18,7 +18,7 @@ from pieces import same_in_pieces
 from quota_strategies import with_queues
 from restrictions import DRAWN, restrict
 from share_strategies import SlowOrder
-from shared_strategies import LOOKING, Case, cases, coded, with_files
+from shared_strategies import BY_RUNS, LOOKING, Case, cases, coded, with_files
 
 import hpcgym
 from hpcgym.machine.pool import NodeGroup
@@ -322,7 +322,8 @@ def restricted(data: st.DataObject, case: Case, which: str) -> tuple[Case, Workl
     n, processors = len(case.jobs), cluster_of(case).processors
     plain = as_workload([SharedJob(*job) for job in case.jobs], len(case.true.alone), processors)
     jobs = with_queues(plain, data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6)))
-    users = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    most = 0 if case.rules.order in BY_RUNS else 2
+    users = data.draw(st.lists(st.integers(0, most), min_size=n, max_size=n))
     jobs = jobs.with_columns(job_number=list(range(1, n + 1)), user_id=users)
     changes: dict[str, Any] = {}
     restricting: dict[str, Any] = {}
@@ -344,6 +345,12 @@ def test_pieces_make_the_schedule_of_the_reference(
     result = same_in_pieces(seed, partial(hpcgym.simulate, jobs, scheduler, **given))
     compare(result, sorted(slow, key=lambda job: (job.submit, job.number)))
     assert result.workload.submit_time.tolist() == sorted(job.submit for job in slow)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([*BY_RUNS]).flatmap(lambda order: cases(order=order)))
+def test_runs_count_as_long_as_they_took_beside_others(case: Case) -> None:
+    agree(one_that_both_take(case))
 
 
 # --- Policies that are functions ------------------------------------------------------------------

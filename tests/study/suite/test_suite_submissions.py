@@ -26,7 +26,7 @@ from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
 from hpcgym.study.suite.runs import run
-from hpcgym.study.suite.submissions import FACTS, METRICS, SCHEDULES, Submission, read
+from hpcgym.study.suite.submissions import FACTS, METRICS, SCHEDULES, Submission, metrics_of, read
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,
@@ -77,7 +77,8 @@ def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path
     proved = proofs(tmp_path / "made")
     assert [proof.text for proof in proved if not proof.equal] == []
     assert {proof.task for proof in proved} == set(done.tasks) == {*map(str, tasks())} - left - {
-        "mini-order", "mini-select", "mini-weights", "away-order",
+        "mini-order", "mini-select", "mini-weights", "away-order", "replayed", "relaxed",
+        "crowded", "untold",
     }  # fmt: skip
     seeds = [0, 1] if agent == "random" else [0]
     assert all([*proof.felt] == seeds for proof in proved)
@@ -121,7 +122,7 @@ def test_slices_are_played_by_themselves(tmp_path: Path) -> None:
         evaluation = Evaluation(task, task.logs[0])
         results = evaluation.results(done.kept(name, task.logs[0].name, 0))
         assert len(results) == slices
-        felt = evaluation.felt(results)
+        (felt,) = evaluation.felt(results)
         assert felt.jobs.tolist() == [40] * slices
         assert felt.bsld == pytest.approx([result.metrics["mean_bsld"] for result in results])
         assert felt.longest_wait_h == max(result.wait.max() for result in results) / 3600
@@ -350,10 +351,10 @@ def honest(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     evaluation = Evaluation(tasks()["order"], tasks()["order"].log("pool"))
     wait = arrays[POOL].astype(np.int64)
     result = replace(simulate(evaluation.jobs, "easy"), start=evaluation.jobs.submit_time + wait)
-    felt = evaluation.felt([result])
-    facts["logs"]["pool"]["seeds"]["0"] = dict(
-        zip(METRICS, (np.nansum(felt.jobs * felt.bsld) / felt.jobs.sum(), *felt[2:]), strict=True)
-    )
+    metrics = metrics_of(evaluation.felt([result]))
+    facts["logs"]["pool"]["seeds"]["0"] = {
+        name: None if value != value else value for name, value in metrics.items()
+    }
 
 
 def at_once(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -382,7 +383,7 @@ def lie(metric: str, by: float) -> Callable[[dict[str, Any], dict[str, Any]], An
 #: Task, who played it, what is changed, and what is said of it.
 TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], str]] = [
     *(("order", "saf", lie(metric, by), f"seed 0: {metric} is told as")
-      for metric in METRICS for by in (0.999, 1.001)),
+      for metric in METRICS[:4] for by in (0.999, 1.001)),
     ("order", "saf", at_once, "over-used"),
     ("order", "saf", early, "before its submission"),
     ("order", "saf", late_for_nothing, "seed 0: "),
@@ -393,7 +394,7 @@ TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], 
                     np.zeros(0, int), np.full(900, 2**62), np.full(900, -(2**62)))),
     ("order", "saf", lambda facts, arrays: arrays.pop(POOL), "its arrays are [], not ['wait']"),
     ("order", "saf", lambda facts, arrays: arrays.update({"order/pool/0/1/wait": arrays[POOL]}),
-     "it has schedules of other slices than the 1 of the task"),
+     "it has other schedules than of the task's 1"),
     ("order", "saf", lambda facts, arrays: arrays.update({POOL: arrays["order/pond/0/0/wait"]}),
      "wait has 700 numbers, not 900"),
     ("order", "saf", lambda facts, arrays: facts.update(task="0" * 64), "other jobs or rules"),
