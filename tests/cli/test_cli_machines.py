@@ -122,7 +122,7 @@ def of_conf(*command: str) -> list[str]:
         ),
         (["--quota", "none"], "--quota replaces .* queue=own/user:jobs=3"),
         (["--policy", "saf"], "--policy replaces .*partition == .b.*"),
-        (["--fair-share", "half_life_s=60"], "--fair-share replaces .*=fair-tree"),
+        (["--fair-share", "half_life_s=60"], "--fair-share replaces .*=fair-tree, period_s=300"),
         (["--threshold", "1h"], ""),
     ],
 )
