@@ -26,9 +26,11 @@ ROOT = Path(__file__).parents[2]
 NUMBERS = np.ctypeslib.ndpointer(np.int64, flags="C")
 
 
-def compiled(name: str, function: str, folder: Path, arguments: tuple[Any, ...]) -> Any:
+def compiled(
+    name: str, function: str, folder: Path, arguments: tuple[Any, ...], level: str = "-O1"
+) -> Any:
     """Return a function of C++ that stands beside this file."""
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-fopenmp-simd"]
+    flags = ["-std=c++20", level, "-Wall", "-Wextra", "-Werror", "-fopenmp-simd"]
     flags += ["-shared", "-fPIC"]
     source, library = Path(__file__).with_name(name), folder / "added.so"
     command = ["g++", *flags, "-I", ROOT / "native", source, "-o", library]
