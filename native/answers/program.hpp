@@ -99,6 +99,13 @@ class Program {
       return values;
     });
   }
+  // The score of one job of which the state alone is looked at, without the cost of many.
+  double score_of_state(const State& now) {
+    const double score = value(steps_, [&](i64 code, std::size_t which) {
+      return code == of_pass_part ? shared_[which] : now.values(which)[0];
+    });
+    return score == score ? score : -inf;
+  }
   // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
   void follow(const JobRows& rows, const i64* times) {
     if ((of_job_.empty() && !layer_) || (rows.moves().empty() && rows.renewed().empty())) return;
