@@ -222,11 +222,11 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def installing(extra: str) -> str:
-    """Return how to install what an extra of hpcgym needs, such as "cp".
+    """Return how to install what an extra of hpcgym needs, such as "cp", wherever hpcgym is from.
 
-    hpcgym is on no package index, so pip has to be told where it is: in a clone.
+    Of an hpcgym that was installed from a clone, too, pip adds what its extra names.
     """
-    return f"pip install '.[{extra}]' in the clone of hpcgym"
+    return f"pip install 'hpcgym[{extra}]'"
 
 
 def is_number(value: Any) -> TypeGuard[float]:

@@ -229,11 +229,9 @@ def _table(heading: str, total: int, columns: dict[str, Any]) -> list[str]:
     if not rows:
         return [f"{heading}: none"]
     more = [f"  ... and {total - len(rows):,} more"] if total > len(rows) else []
-    widths = [max(13, len(name) + 2) for name in columns]
-    lines = [
-        "".join(f"{cell!s:>{width}}" for cell, width in zip(row, widths, strict=True))
-        for row in [tuple(columns), *rows]
-    ]
+    cells = [[name, *map(str, column)] for name, column in columns.items()]
+    aligned = [[cell.rjust(max(map(len, column))) for cell in column] for column in cells]
+    lines = ["  " + "  ".join(row) for row in zip(*aligned, strict=True)]
     return [heading, *lines, *more]
 
 
@@ -275,7 +273,7 @@ def _durations(seconds: NDArray[Any]) -> list[str]:
 
 DPI = 128
 WIDTH, HEIGHT = 1280, 800  # pixels, multiples of 16 as video codecs like them
-QUEUE_ROWS = 22
+QUEUE_ROWS = 18
 RECENT_STARTS = 250  # so many can be told apart in the chart of the machine
 PAST_SHARE = 0.7  # of that chart
 LEAST_SPAN_S = 60
@@ -291,21 +289,21 @@ def picture_of(view: View) -> NDArray[np.uint8]:
     figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
     figure.set_dpi(DPI)
     figure.set_layout_engine("none")
-    figure.text(0.012, 0.96, view.heading, fontsize=9, fontweight="bold")
-    figure.text(0.012, 0.925, _counts(view), fontsize=8, color=DARK_GREY)
+    figure.text(0.012, 0.96, view.heading, fontsize=11, fontweight="bold")
+    figure.text(0.012, 0.925, _counts(view), fontsize=9, color=DARK_GREY)
     machine, use, length = (
-        figure.add_axes((0.055, low, 0.545, high))
+        figure.add_axes((0.055, low, 0.5, high))
         for low, high in ((0.46, 0.41), (0.255, 0.115), (0.07, 0.105))
     )
     _draw_machine(machine, view)
     times, used = processors_in_use(view.schedule)
     _draw_so_far(use, view, times, used * 100.0 / view.processors)
     use.set_xlabel("")  # that of the chart below
-    use.set_title("Utilization so far (%)", fontsize=8, loc="left")
+    use.set_title("Utilization so far (%)", fontsize=9, loc="left")
     _draw_so_far(length, view, *queue_length(view.schedule))
-    length.set_title("Queued jobs so far", fontsize=8, loc="left")
+    length.set_title("Queued jobs so far", fontsize=9, loc="left")
     lines = "\n".join([*_queue(view, QUEUE_ROWS), "", "", *_metrics(view)])
-    figure.text(0.62, 0.87, lines, fontsize=5.7, va="top", family="monospace", linespacing=1.5)
+    figure.text(0.575, 0.87, lines, fontsize=7.6, va="top", family="monospace", linespacing=1.5)
     canvas = cast("FigureCanvasAgg", figure.canvas)
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.array(np.asarray(canvas.buffer_rgba())[..., :3])  # type: ignore[no-untyped-call]
@@ -328,7 +326,7 @@ def _draw_machine(axes: Axes, view: View) -> None:
     unit_s = _prepare(axes, view, left, right)
     rows = int(rows_of(schedule)[-1])  # processors or, where jobs share nodes, parts of nodes
     axes.set_ylim(0, rows)
-    axes.set_ylabel("processors" if rows == view.processors else "parts of nodes", fontsize=7)
+    axes.set_ylabel("processors" if rows == view.processors else "parts of nodes", fontsize=8)
     placed = place_jobs(schedule)
     jobs = of_job[placed.job]
     colours = np.array([to_rgb(colour) for colour in JOB_COLOURS])[jobs % len(JOB_COLOURS)]
@@ -344,11 +342,11 @@ def _draw_machine(axes: Axes, view: View) -> None:
         style: dict[str, Any] = {"edgecolors": "white" if pale else "face", "linewidths": 0.4}
         axes.add_collection(PolyCollection(list(boxes[seen]), facecolors=filled, **style))
         for k in np.flatnonzero(seen & (high - low > rows / 30)) if pale else ():
-            axes.text(x[k], (low[k] + high[k]) / 2, f" {jobs[k]}", fontsize=6, va="center",
+            axes.text(x[k], (low[k] + high[k]) / 2, f" {jobs[k]}", fontsize=7, va="center",
                       clip_on=True)  # fmt: skip
     busy = view.processors - view.free
     title = f"Machine: {busy:,} of {view.processors:,} processors busy; pale: as predicted"
-    axes.set_title(title, fontsize=8, loc="left")
+    axes.set_title(title, fontsize=9, loc="left")
 
 
 def _draw_so_far(axes: Axes, view: View, times: NDArray[Any], levels: NDArray[Any]) -> None:
@@ -366,8 +364,8 @@ def _prepare(axes: Axes, view: View, left: float, right: float) -> int:
     """Let axes have the time since the episode began, and a line for now; return its unit [s]."""
     unit_s, unit = unit_of(right - left)
     plain(axes)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(labelsize=8)
     axes.set_xlim((left - view.first) / unit_s, (right - view.first) / unit_s)
-    axes.set_xlabel(f"{unit} since the episode began", fontsize=7)
+    axes.set_xlabel(f"{unit} since the episode began", fontsize=8)
     axes.axvline((view.now - view.first) / unit_s, color=BLACK, linewidth=1.3, zorder=5)
     return unit_s

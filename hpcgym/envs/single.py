@@ -17,8 +17,6 @@ from hpcgym.envs.core.base import (
     PROPOSALS_KIND,
     SHAPES_KIND,
     Definition,
-    define,
-    drawn_log,
     has_matplotlib,
     read_index,
     read_numbers,
@@ -37,7 +35,8 @@ from hpcgym.envs.core.infos import (
     state_of,
     weekly_of,
 )
-from hpcgym.envs.core.model import layout_of, may_refuse, settled
+from hpcgym.envs.core.logs import Logs, Played
+from hpcgym.envs.core.model import layout_of, may_refuse
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward, space_of_rewards
 from hpcgym.envs.core.simulations import (
@@ -131,6 +130,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         self,
         workload: Any = None,
         *,
+        stretch: tuple[float, float] | None = None,
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
@@ -144,21 +144,17 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
                 f"render_mode must be None or one of {known}, not {render_mode!r}: no window is"
                 " opened, env.render() returns a text or an image to show"
             )
-        self.render_mode, self._arguments = render_mode, arguments
-        self._draw_log = workload if callable(workload) else None
-        if self._draw_log is not None:  # spaces are those of any
-            workload = drawn_log(self._draw_log, np.random.default_rng(0))
-        self._take(workload)
+        self.render_mode, self._logs = render_mode, Logs(type(self), workload, stretch, arguments)
+        self._take(self._logs.first)  # spaces are those of any
         self.action_space = self._definition.action_space
         self.observation_space = layout_of(self._definition).space
         if (space := space_of_rewards(self.options.rewards)) is not None:
             self.reward_space, self.reward_dim = space, space.shape[0]
         self._begun = self._over = False
 
-    def _take(self, workload: Any) -> None:
+    def _take(self, played: Played) -> None:
         """Play this log from now on."""
-        definition, self.episodes = define(type(self), workload, self._arguments)
-        self._definition = settled(definition, self.episodes)
+        self._definition, self.episodes, _ = played
         self.options = self._definition.options
         vars(self).update(self._definition.attributes)
         vars(self).pop("simulations", None)
@@ -192,9 +188,9 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         """
         super().reset(seed=seed)
         given = read_options_of_reset(options)
-        if self._draw_log is not None:
+        if self._logs.draws:
             self._begun = False
-            self._take(drawn_log(self._draw_log, self.np_random))
+            self._take(self._logs.draw(self.np_random))
         episode = self.episodes.find(given) if given else self.episodes.draw(self.np_random)
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))

@@ -191,13 +191,13 @@ jobs in the slice |
     | `widths` | `(0.25, 0.5, 1.0, 2.0, 4.0)` | factors of the processors |
     | `requests` | `(0.25, 0.5, 1.0)` | factors of the requested time |
     | `speedup` | `"downey"` | or `"amdahl"`, `"linear"` |
-    | `policy` | `"fcfs"` | as in `hpcgym.simulate`, but no function, nothing that looks at \
-usage, \
-and no score that is worked out anew at each pass |
+    | `policy` | `"fcfs"` | as in `hpcgym.simulate`, but no function, and nothing that looks at \
+usage |
     | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |
     | `backfill_order` | `None` | order in which jobs are backfilled: `"fcfs"`, `"sjbf"` or any \
 policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
     | `features` | the first eight | as elsewhere, but no expressions |
+    | `quota` | none | as elsewhere; no shape of a job may be larger than a quota lets run |
 
     ## Reference
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    define,
     read_indices,
     read_numbers,
     read_options_of_reset,
@@ -33,8 +32,9 @@ from hpcgym.envs.core.infos import (
     state_of,
     weekly_of,
 )
+from hpcgym.envs.core.logs import Logs, Played, is_weighted
 from hpcgym.envs.core.machines import ScheduleState
-from hpcgym.envs.core.model import layout_of, may_refuse, settled
+from hpcgym.envs.core.model import World, layout_of, may_refuse
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import space_of_rewards
 from hpcgym.envs.core.simulations import (
@@ -55,12 +55,25 @@ from hpcgym.schedule.result import Result
 MANY = 32  # environments are worth more than one thread
 
 
+class Ahead(NamedTuple):
+    """The episode that an environment draws next, drawn ahead.
+
+    Attributes
+    ----------
+    world : of its log, if that was drawn; ``state``: of the generator when it was.
+    """
+
+    episode: Episode
+    world: World | None = None
+    state: Any = None
+
+
 class VectorSnapshot(NamedTuple):
     """The state of a vector environment; all are copies."""
 
     rows: list[Snapshot]
     generators: list[Any]
-    ahead: list[Episode | None]
+    ahead: list[Ahead | None]
     done: NDArray[np.bool_]
     steps: NDArray[np.int64]
     ends: bool
@@ -80,8 +93,10 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     Parameters
     ----------
     num_envs : number of environments.
-    workload : as that of the single environment; or a list of such, of which environment i plays
-        number i mod their number, for good. Each has its own machine, episodes and references.
+    workload : as that of the single environment; or a list of such without weights, of which
+        environment i has number i mod their number, for good. Each has its own machine, episodes
+        and references.
+    stretch : as that of the single environment.
     autoreset_mode : "NextStep" (the default), "SameStep" or "Disabled"; Gymnasium's AutoresetMode.
     copy : whether observations may be kept: steps write into no array that anybody has. Without
         copies they are views of buffers that the next step overwrites, and nobody else may write
@@ -96,7 +111,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     Attributes
     ----------
     options, episodes : those of the first log; of environment i ``simulations.world(i)`` has its
-        own, ``.definition.options`` and ``.episodes``.
+        own, ``.definition.options`` and ``.episodes``, of the episode that it is in.
     ends : what is kept of the episodes that ended in the last step; None where none did.
 
     Examples
@@ -129,6 +144,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         num_envs: int = 1,
         workload: Any = None,
         *,
+        stretch: tuple[float, float] | None = None,
         autoreset_mode: Any = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         max_episode_steps: int | None = None,
@@ -154,7 +170,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        logs = workload if isinstance(workload, list | tuple) else [workload]
+        several = isinstance(workload, list | tuple) and not is_weighted(workload)
+        logs = workload if several else [workload]
         if not logs:
             raise HpcgymError("workload: the list has no log")
         if len(logs) > num_envs:
@@ -162,17 +179,12 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
                 f"num_envs must be at least {len(logs)}, as many as workload has logs, not"
                 f" {num_envs}: each environment plays one"
             )
-        if any(map(callable, logs)):
-            raise HpcgymError(
-                "workload: a function that makes a log for each reset is for single environments,"
-                " and for those of gymnasium.make_vec(..., vectorization_mode='sync')"
-            )
         if len(logs) > 1 and any(log is None for log in logs):
             raise HpcgymError(
                 "workload: None, which stands for the usual one, is not for lists: name each log"
             )
-        defined = [define(type(self), log, arguments) for log in logs]
-        self._defined = [(settled(*pair), pair[1]) for pair in defined]
+        self._logs = [Logs(type(self), log, stretch, arguments) for log in logs]
+        self._defined = [each.first[:2] for each in self._logs]
         self._definition, self.episodes = self._defined[0]
         self.options = self._definition.options
         if self.options.rewards.function is not None:
@@ -182,7 +194,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             )
         if (space := space_of_rewards(self.options.rewards)) is not None:
             self.reward_space, self.reward_dim = space, space.shape[0]
-        if len(logs) > 1 and self._definition.units is not None:
+        draws = any(each.draws for each in self._logs)
+        if (len(logs) > 1 or draws) and self._definition.units is not None:
             own = [definition.units for definition, _ in self._defined]
             units = np.stack([own[e % len(own)] for e in range(num_envs)])
             attributes = {**self._definition.attributes, "units": units}
@@ -196,10 +209,11 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
         self._steps = np.zeros(num_envs, np.int64)
         self._done, self._nobody = np.ones(num_envs, np.bool_), np.zeros(num_envs, np.bool_)
+        self._worlds: dict[Episodes, World] = {}  # of logs that may be drawn again
         self._begun = False  # whether all environments have begun an episode
         self._resets_next = False  # whether an episode ended in the last step
         # what each environment draws next is drawn ahead: steps begin it by themselves
-        self._ahead: list[Episode | None] = [None] * num_envs
+        self._ahead: list[Ahead | None] = [None] * num_envs
         if any(may_refuse(*pair) for pair in self._defined):
             self.simulations = self._made()
 
@@ -241,15 +255,16 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             raise HpcgymError(f"reset_mask must be {self.num_envs} truth values")
         seeds = _seeds(seed, self.num_envs)
         those = np.flatnonzero(mask)
-        asked = {e: self._episodes(e).find(given) for e in those.tolist()} if given else {}
+        of_same = [e for e in those.tolist() if not self._logs_of(e).draws]
+        asked = {e: Ahead(self._episodes(e).find(given)) for e in of_same} if given else {}
         for e in those.tolist():
             if seeds[e] is not None:
                 self._generators[e] = gymnasium.utils.seeding.np_random(seeds[e])[0]
                 self._ahead[e] = None
             if given:
-                self.simulations.set_next(e, asked[e])
+                self._set_next(e, asked[e] if e in asked else self._find(e, given))
             else:
-                self.simulations.set_next(e, self._next(e))
+                self._set_next(e, self._next(e))
                 self._ahead[e] = None
         self.simulations.tell_anew()  # who has seen the last step may write into it
         self.ends = None
@@ -307,8 +322,9 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         simulations = self.simulations
         for e in np.flatnonzero(simulations.batch.episode_state["resets"]).tolist():
             simulations.began(e)
+            self._begun_in(e)
             self._ahead[e] = None
-            simulations.set_next(e, self._next(e))
+            self._set_next(e, self._next(e))
             self._steps[e] = 0
 
     # -- what they did -----------------------------------------------------------------------------
@@ -405,9 +421,10 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             restore_row(self.simulations, e, row)
             self.simulations.show(e)
             self._generators[e].bit_generator.state = snapshot.generators[e]
+            self._begun_in(e)
             self._ahead[e] = snapshot.ahead[e]
             if self._ahead[e] is not None:
-                self.simulations.set_next(e, self._next(e))
+                self._set_next(e, self._next(e))
         self._begun = True
         self._done, self._steps = snapshot.done.copy(), snapshot.steps.copy()
         self._resets_next, self.ends = snapshot.ends, None
@@ -428,18 +445,59 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         """Begin the episodes that are set in some environments, and draw those that follow."""
         self.simulations.reset(those)
         for e in those.tolist():
-            self.simulations.set_next(e, self._next(e))
+            self._begun_in(e)
+            self._set_next(e, self._next(e))
         self._steps[those] = 0
+
+    def _logs_of(self, e: int) -> Logs:
+        return self._logs[e % len(self._logs)]
 
     def _episodes(self, e: int) -> Episodes:
         return self._defined[e % len(self._defined)][1]
 
-    def _next(self, e: int) -> Episode:
-        """Return the episode that environment ``e`` draws next."""
-        episode = self._ahead[e]
-        if episode is None:
-            episode = self._ahead[e] = self._episodes(e).draw(self._generators[e])
-        return episode
+    def _next(self, e: int) -> Ahead:
+        """Return what environment ``e`` draws next."""
+        ahead = self._ahead[e]
+        if ahead is None:
+            ahead = self._ahead[e] = self._drawn(e)
+        return ahead
+
+    def _drawn(self, e: int) -> Ahead:
+        rng, logs = self._generators[e], self._logs_of(e)
+        if not logs.draws:
+            return Ahead(self._episodes(e).draw(rng))
+        world = self._world_of(logs.draw(rng))
+        state = rng.bit_generator.state
+        return Ahead(world.episodes.draw(rng), world, state)
+
+    def _find(self, e: int, options: Mapping[str, Any]) -> Ahead:
+        """Return the episode of a log that is drawn which the options of a reset ask for.
+
+        As in a single environment no episode is drawn: the generator goes back to the log's.
+        """
+        ahead = self._next(e)
+        assert ahead.world is not None
+        asked = ahead._replace(episode=ahead.world.episodes.find(options))
+        self._generators[e].bit_generator.state = ahead.state
+        self._ahead[e] = None
+        return asked
+
+    def _world_of(self, played: Played) -> World:
+        """Return what simulations share of a log that was drawn; once, if it may come again."""
+        if not played.stays:
+            return self.simulations.world_of(*played[:2])
+        if played.episodes not in self._worlds:
+            self._worlds[played.episodes] = self.simulations.world_of(*played[:2])
+        return self._worlds[played.episodes]
+
+    def _set_next(self, e: int, ahead: Ahead) -> None:
+        self.simulations.set_next(e, ahead.episode, ahead.world)
+
+    def _begun_in(self, e: int) -> None:
+        """Take actions of environment ``e`` in the units of the log that it plays."""
+        units = self.simulations.world(e).definition.units
+        if self._logs_of(e).draws and units is not None:
+            self._definition.units[e] = units
 
     def _observations(self) -> Observation:
         return self.simulations.lent.observation()

@@ -254,20 +254,10 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
 
 #: Files of the script, in the order in which they stand in the page: each uses those before it.
 SCRIPTS = (
-    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "measures"),
-    *("colours", "raster", "state", "gantt", "panes", "overlay", "elements", "waiting", "facts"),
-    *(
-        "fans",
-        "table",
-        "selection",
-        "view",
-        "pointer",
-        "keys",
-        "pictures",
-        "choice",
-        "live",
-        "main",
-    ),
+    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "calendar", "filter"),
+    *("measures", "colours", "raster", "state", "shares", "gantt", "panes", "overlay", "elements"),
+    *("waiting", "facts", "fans", "table", "selection", "view", "pointer", "keys", "pictures"),
+    *("choice", "live", "main"),
 )
 
 

@@ -23,6 +23,7 @@ class State:
         waiting = [*simulation.queue, *coming]
         self.now, self.width_of, self.machine = now, simulation.width_of, simulation.size
         self.waiting = [job.user for job in waiting]
+        self.queue = waiting
         self.running = [job.user for job in simulation.running]
         self.free, self.then = (self.free_at(simulation, at) for at in (now, now + 3600))
         # running jobs may be stopped, and wait again; the holder of a node that is down is no job
@@ -48,6 +49,12 @@ def leaves(state: State, job: Job, _: Any) -> float:
     """Return the share of the machine that a job would leave free."""
     left = state.free - state.width_of(job)
     return left / state.machine if state.fits[job.number] else 0.0
+
+
+def behind(state: State, _: Job, workload: Any) -> float:
+    """Return for how long the waiting jobs would fill the machine, by their requested times."""
+    work = sum(int(requested(job, workload)) * state.width_of(job) for job in state.queue)
+    return work / state.machine
 
 
 def last_run(state: State, job: Job, workload: Any) -> float:
@@ -112,6 +119,7 @@ STATE: dict[str, Callable[[State, Job, Any], float]] = {
     "free": lambda state, job, _: state.free / state.machine,
     "free_1h": lambda state, job, _: state.then / state.machine,
     "queued": lambda state, job, _: len(state.waiting),
+    "behind": behind,
     "hour": hour,
     "weekday": lambda state, job, workload: moment(state, workload).tm_wday,
     "machine_size": lambda state, job, _: state.machine,

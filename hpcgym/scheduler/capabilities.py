@@ -93,6 +93,10 @@ REASONS = {
         " may use is not known as it starts"
     ),
     "per-event | slurm": "Slurm has one pass for all that happens in a second",
+    "submitted, dependencies | submissions": (
+        "the agent is asked in the second before a job comes, and when jobs come once others have"
+        " ended is known only then"
+    ),
     # who orders the queue
     "function | environments": "there the agent orders the queue, or chooses the jobs that start",
     "dispatcher | look-ahead": "there weights order the queue",
@@ -114,16 +118,13 @@ NOT_BUILT = {
         "only the first waiting job has a reservation there, as by 'easy', and others would have"
         " to hold under limits to come"
     ),
-    "conservative | look-ahead": (
-        "the futures that it looks at begin with jobs that run and wait, not with reservations"
-    ),
     "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
     "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
     "maintenance, preemption | environments by rule": (
         "there jobs start around one reservation at most, no window is seen, and no job is stopped"
     ),
-    "learned, anew, usage, quota, submitted, minutes, dependencies | submissions": (
-        "what a job asks for is told when it is submitted, and these look at all jobs beforehand"
+    "usage | submissions": (
+        "what a job may cost its user is told beforehand, and there it depends on its shape"
     ),
     # passes for each event
     "per-event | nodes": "simulators with such passes know pools, and units of single cores",

@@ -400,6 +400,12 @@ class PassState:
         starts = np.bincount(self._line.start[self._ours], minlength=self._line.time.size)
         return (self._line.waiting + starts).astype(np.float64)
 
+    def _behind(self) -> Floats:
+        line, ours = self._line, self._ours
+        work = self._result.workload.requested_time * self._width
+        waiting = over_time(line.time.size, line.submit[ours], line.start[ours] + 1, work[ours])
+        return waiting / self._result.cluster.processors
+
     def _seconds(self) -> Times:
         """Return the time of the week [s]."""
         week: Times = (self._line.time + clock_of(self._result.workload)) % (7 * _DAY)

@@ -90,7 +90,7 @@ class Expressed {
   void move(i64 first) {
     const i64 by = first - std::exchange(first_, first);
     if (by == 0) return;
-    for (Expression& each : told_) each.move(by);
+    for (Expression& each : told_) each.each_column([by](auto& column) { column += by; });
     rows_.clear();
   }
   template <class S>

@@ -14,7 +14,7 @@ class State {
  public:
   // In the order of hpcgym.scheduler.policies.features.STATE.
   enum Name : std::size_t {
-    free, free_1h, queued, hour, weekday, machine_size,  // the same for all jobs
+    free, free_1h, queued, behind, hour, weekday, machine_size,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
     running,  // the jobs, not a value: expressions add up what these ask for, and do not name it
     n_names,
@@ -50,6 +50,7 @@ class State {
   void read_pass(S& s, const std::vector<i64>& coming, i64 clock) {
     free_ = s.free_with_leaving();
     read_machine(s, s.queue.jobs.size() + s.arrived + static_cast<i64>(coming.size()), clock);
+    if (named_[behind]) values_[behind] = {work_behind(s, coming)};
     in_use_.clear();
     if (named_[running]) s.each_running_job([&](const Entry& e) { in_use_.push_back(e.job); });
     if (s.model.users) count_users(s, coming);
@@ -123,6 +124,22 @@ class State {
     double* value = values_[which].data();
     for (const i64 j : jobs) *value++ = value_of(j);
   }
+  // Call f(j) for each job that waits.
+  template <class S, class F>
+  static void each_waiting_job(const S& s, const std::vector<i64>& coming, F f) {
+    s.queue.jobs.each([&](const Entry& e) { f(e.job); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) f(j);
+    for (const i64 j : coming) f(j);
+  }
+  // For how long all waiting jobs together would occupy the machine, by their requested times [s].
+  template <class S>
+  static double work_behind(const S& s, const std::vector<i64>& coming) {
+    double work = 0;  // of whole numbers: exact up to 2^53
+    each_waiting_job(s, coming, [&](i64 j) {
+      work += static_cast<double>(s.job(j).requested) * static_cast<double>(s.machine.width(j));
+    });
+    return work / (static_cast<double>(s.model.capacity) * static_cast<double>(s.model.ticks));
+  }
   template <class S>
   void read_machine(const S& s, i64 n_waiting, i64 clock) {
     const Model& m = s.model;
@@ -184,9 +201,7 @@ class State {
     }
     if (!named_[user_waiting]) return;
     waiting_.assign(index(s.model.n_users), 0);
-    s.queue.jobs.each([&](const Entry& e) { ++waiting_[user(e.job)]; });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) ++waiting_[user(j)];
-    for (const i64 j : coming) ++waiting_[user(j)];
+    each_waiting_job(s, coming, [&](i64 j) { ++waiting_[user(j)]; });
   }
   template <class S>
   void read_users(const S& s, const std::vector<i64>& jobs) {

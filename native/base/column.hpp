@@ -32,6 +32,10 @@ class Column {
     a.check_size(own_);
     if (!own_.empty()) data_ = own_.data();
   }
+  // The shared value of a job has changed before anybody wrote to it.
+  void renew(i64 j, const T* shared) {
+    if (shared && !own_.empty()) own_[index(j)] = shared[j];
+  }
   // For writing; only after `own`.
   T& at(i64 j) { return own_[index(j)]; }
 };

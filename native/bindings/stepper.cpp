@@ -31,20 +31,19 @@ struct Seen {
   i64* chosen = nullptr;
   std::vector<Places> places{};
 };
-// The description of one log: the model of its jobs, the table, expressions, beginnings.
-using OfLog = std::tuple<std::shared_ptr<Model>, ByName, std::vector<ByName>, std::vector<ByName>>;
 // A stepper, and the arrays that it refers to.
 struct Owned {
-  std::vector<OfLog> logs;
+  std::size_t booked = 0;  // most nodes that rows count one by one
   std::vector<nb::object> rows{};
   std::unique_ptr<Stepper> stepper{};
   std::vector<Seen> seen{};
   Alone alone{};
 
-  AnyEnvironment& of(i64 e) const {
+  void check(i64 e) const {
     if (e < 0 || e >= stepper->size()) throw std::out_of_range("there is no such environment");
-    return stepper->of(e);
   }
+  AnyEnvironment& of(i64 e) const { return check(e), stepper->of(e); }
+  AnyEnvironment& coming(i64 e) const { return check(e), stepper->coming(e); }
 };
 
 // One of the beginnings of episodes, for the model of all jobs.
@@ -81,11 +80,24 @@ Before read_before(const Model& m, const Told& told) {
   return b;
 }
 
-Table table_of(const OfLog& log) {
-  const auto& [model, arrays, expressions, before] = log;
+// A table, and the arrays that it refers to. Environments let go of it in any thread.
+struct OwnTable : Table {
+  ByName arrays;
+};
+// What environments are told of one log.
+struct LogOfEpisodes {
+  Stepper::Log table;
+};
+
+std::shared_ptr<LogOfEpisodes> log_of(std::shared_ptr<Model> model, const ByName& arrays,
+                                      const std::vector<ByName>& expressions, const std::vector<ByName>& before) {
+  const std::shared_ptr<OwnTable> table(new OwnTable{{}, arrays}, [](const OwnTable* own) {
+    const nb::gil_scoped_acquire held;
+    delete own;
+  });
   const Told told(arrays);
   if (model->outages) throw nb::value_error("environments: not with failures of nodes");
-  Table t;
+  Table& t = *table;
   t.model = model;
   t.settings = told.records<Settings>("settings", 1)[0];
   t.codes = told.list<i64>("codes");
@@ -125,23 +137,32 @@ Table table_of(const OfLog& log) {
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
     throw nb::value_error("settings: do not match the model");
   if (t.settings.kind == Kind::shapes) {
-    if (model->nodes || model->limited || model->sharing || model->restricted || model->learning || scores ||
+    const bool others_decide = !model->windows.empty() || model->arrivals.moves || model->stops.n_groups() > 0;
+    if (model->nodes || model->limited || model->sharing || model->accounts || model->features || others_decide ||
         n % (1 + t.settings.shapes) != 0)
-      throw nb::value_error("shapes: on a pool, by an order that is known beforehand");
+      throw nb::value_error("shapes: on a pool, under rules that look at jobs alone");
     t.users = told.list<i64>("users", t.n_of_episodes());
     t.work = told.list<i64>("work", n);
   }
   for (const ByName& one : before) t.before.push_back(read_before(*model, Told(one)));
   t.look_at_jobs();
-  return t;
+  return std::make_shared<LogOfEpisodes>(table);
+}
+
+// Whether the rows and the outputs that environments of one log have are those of the other, too.
+bool is_alike(const Table& t, const Table& other) {
+  const auto of = [](const Settings& s) {
+    return std::tuple(s.kind, s.paid, s.by_action, s.shapes, s.autoreset, s.seen_end, s.seen_power, s.seen_shapes,
+                      s.act_frequency, s.act_nodes, s.act_power);
+  };
+  return of(t.settings) == of(other.settings) && t.codes.size() == other.codes.size() &&
+         t.shapes.size() == other.shapes.size() && !t.model->limited == !other.model->limited &&
+         !t.model->sharing == !other.model->sharing;
 }
 
 // The rows of environments, arrays by name, as hpcgym.envs.core.simulations makes them: wide enough
 // for the episodes of all logs.
-std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std::vector<nb::object>& keep) {
-  const Table& t = tables.front();
-  std::size_t booked = 0;
-  for (const Table& each : tables) booked = std::max(booked, each.n_booked());
+std::vector<Row> rows_of(const Table& t, std::size_t booked, nb::dict arrays, std::vector<nb::object>& keep) {
   std::size_t n = 0;
   const auto grid = [&]<class T>(const char* name, std::size_t least, T) {
     auto found = nb::cast<Grid<T>>(arrays[name]);
@@ -181,23 +202,26 @@ std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std:
   return rows;
 }
 
-std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
-  auto owned = std::make_shared<Owned>(Owned{std::move(logs)});  // keeps their memory alive
-  std::vector<Table> tables;
-  for (const OfLog& log : owned->logs) tables.push_back(table_of(log));
+std::shared_ptr<Owned> make(const std::vector<std::shared_ptr<LogOfEpisodes>>& logs, ByName rows) {
+  auto owned = std::make_shared<Owned>();
+  std::vector<Stepper::Log> tables;
+  for (const auto& log : logs) tables.push_back(log->table);
   if (tables.empty()) throw nb::value_error("logs: at least one");
-  const auto is_alike = [&](const Table& t) {
-    const Table& first = tables.front();
-    return t.settings.kind == first.settings.kind && t.settings.paid == first.settings.paid &&
-           t.settings.by_action == first.settings.by_action && t.codes.size() == first.codes.size() &&
-           t.shapes.size() == first.shapes.size() && t.settings.shapes == first.settings.shapes &&
-           !t.model->limited == !first.model->limited;
-  };
-  if (!std::ranges::all_of(tables, is_alike))
+  const Table& first = *tables.front();
+  if (!std::ranges::all_of(tables, [&](const auto& each) { return is_alike(*each, first); }))
     throw nb::value_error("logs: tables differ in their settings");
-  const std::vector<Row> all = rows_of(tables, rows, owned->rows);
-  owned->stepper = std::make_unique<Stepper>(std::move(tables), all);
+  for (const auto& each : tables) owned->booked = std::max(owned->booked, each->n_booked());
+  std::vector<Row> all = rows_of(first, owned->booked, rows, owned->rows);
+  owned->stepper = std::make_unique<Stepper>(std::move(tables), std::move(all));
   return owned;
+}
+
+void take(Owned& owned, i64 e, const LogOfEpisodes& log, bool at_once) {
+  const Alone::Inside inside(owned.alone);
+  owned.check(e);
+  if (!is_alike(*log.table, *owned.stepper->logs().front()) || log.table->n_booked() > owned.booked)
+    throw nb::value_error("log: its table differs in its settings, or has more nodes");
+  owned.stepper->take(e, log.table, at_once);
 }
 
 // Whether rows have room for observations of power, and for controls.
@@ -214,7 +238,7 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
              Grid<i64> told, Grid<double> terms, bool is_lent) {
   const Alone::Inside inside(owned.alone);
   const Stepper& stepper = *owned.stepper;
-  const Table& t = stepper.tables().front();
+  const Table& t = *stepper.logs().front();
   const auto n = static_cast<std::size_t>(stepper.size());
   const std::size_t room = index(stepper.room());
   const bool shares = t.model->sharing != nullptr;
@@ -224,7 +248,8 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
   const std::size_t n_numbers = t.settings.kind == Kind::pair_scores ? pairs
                                 : t.settings.kind == Kind::ordering  ? room
                                                                      : 0;
-  const auto has_room = [&](const Table& each) {
+  const auto has_room = [&](const Stepper::Log& log) {
+    const Table& each = *log;
     const i64 end = each.settings.seen_end;
     const i64 shapes = each.settings.seen_shapes, shown = n_of_shape * each.settings.shapes + n_of_user;
     if (each.settings.shapes > 0 && (shapes < 0 || shapes + shown > static_cast<i64>(observations.shape(1))))
@@ -239,7 +264,7 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
                     masks.shape(1) >= (shares ? pairs + 1 : room + (t.settings.by_action == 1)) &&
                     told.shape(1) >= room + 2 && terms.shape(1) >= n_terms &&
                     numbers.shape(1) >= n_numbers &&
-                    std::ranges::all_of(stepper.tables(), has_room);
+                    std::ranges::all_of(stepper.logs(), has_room);
   if (!whole || !wide) throw nb::value_error("outputs: one row for each environment, wide enough");
   if (which > owned.seen.size()) throw nb::value_error("which: must follow the last one");
   if (which == owned.seen.size()) owned.seen.emplace_back();
@@ -280,9 +305,7 @@ bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t
   return task == 0 && (any(out.ended) || any(out.truncated));  // other tasks do not report ends
 }
 
-void limit(Owned& owned, i64 e, ByName limits) {
-  const Alone::Inside inside(owned.alone);
-  AnyEnvironment& environment = owned.of(e);
+void set_limits(AnyEnvironment& environment, const ByName& limits) {
   const auto& limited = environment.table.model->limited;
   if (!limited) throw nb::value_error("limit: the machine has no limits");
   environment.limit(limits_of(Told(limits), limited->n_nodes));
@@ -301,13 +324,14 @@ std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
 
 void bind_stepper(nb::module_& m) {
   nb::exception<NoEpisode>(m, "NoEpisode", PyExc_ValueError);
+  nb::class_<LogOfEpisodes>(m, "LogOfEpisodes", "What environments are told of one log.")
+      .def(nb::new_(&log_of), "model"_a, "table"_a, "expressions"_a, "before"_a,
+           "The model of the jobs of all episodes; arrays by name, as of hpcgym.envs.core.model; the expressions "
+           "that columns show, as a model takes them; and with what episodes begin, each what `Simulation.begin` "
+           "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what has been learned.");
   nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
       .def(nb::new_(&make), "logs"_a, "rows"_a,
-           "`logs`: of each log, which environments play in turn, (model, table, expressions, before): the model "
-           "of the jobs of all episodes; arrays by name; the expressions that columns show, as a model takes them; "
-           "and with what episodes begin, each what `Simulation.begin` takes, `when`: [s], how many jobs run or "
-           "wait then, and whether a pass is due, and what has been learned. `table` and `rows` are as those of "
-           "hpcgym.envs.core.model.")
+           "`logs`: which environments play in turn. `rows` are as those of hpcgym.envs.core.model.")
       .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
            "ended"_a, "truncated"_a, "told"_a, "terms"_a, "is_lent"_a,
            "Say in which arrays actions stand, and in which to tell what is seen. There may be several "
@@ -321,22 +345,31 @@ void bind_stepper(nb::module_& m) {
            "whether an episode has ended in a step, by itself or by time.")
       .def_prop_ro("nbytes", [](const Owned& owned) { return owned.stepper->bytes(); },
                    "Memory of the simulations [bytes].")
-      .def("limit", &limit, "environment"_a, "limits"_a,
+      .def("take", &take, "environment"_a, "log"_a, "at_once"_a,
+           "Let an environment play another log from its next episode on; or at once: it has no episode then. The "
+           "rows must be wide enough for its episodes.")
+      .def("limit", [](Owned& owned, i64 e, const ByName& limits) {
+             const Alone::Inside inside(owned.alone);
+             set_limits(owned.coming(e), limits);
+           }, "environment"_a, "limits"_a,
            "Set the limits of its next episode: `caps` and `budgets`, as a model takes them.")
       .def("begin_with", [](Owned& owned, i64 e, const ByName& accounts) {
              const Alone::Inside inside(owned.alone);
-             AnyEnvironment& environment = owned.of(e);
+             AnyEnvironment& environment = owned.coming(e);
              environment.begin_with(own_accounts(accounts, environment.episode().next_jobs));
            }, "environment"_a, "accounts"_a,
            "Say what users have used when the next episode of an environment begins.")
-      .def("anew", [](const Owned& owned, i64 e, const std::optional<ByName>& accounts) {
+      .def("anew", [](const Owned& owned, i64 e, const std::optional<ByName>& accounts,
+                      const std::optional<ByName>& limits) {
              const Alone::Inside inside(owned.alone);
-             const AnyEnvironment& environment = owned.of(e);
+             AnyEnvironment& environment = owned.of(e);
+             if (limits) set_limits(environment, *limits);
              const i64 n = environment.episode().jobs;
              return environment.anew(accounts ? own_accounts(*accounts, n) : nullptr);
-           }, "environment"_a, "accounts"_a = nb::none(),
+           }, "environment"_a, "accounts"_a = nb::none(), "limits"_a = nb::none(),
            "Return a simulation of the jobs that its row tells of, before its first event; "
-           "`accounts`: what users have used before, where that counts.")
+           "`accounts`: what users have used before, where that counts; `limits` as of `limit`, also for the next "
+           "episode of the same log.")
       .def("simulation", [](const Owned& owned, i64 e) {
              const Alone::Inside inside(owned.alone);
              return owned.of(e).simulation();
@@ -351,7 +384,7 @@ void bind_stepper(nb::module_& m) {
       .def("hide", [](const Owned& owned, i64 e, const ByName& rows, const AnySimulation& hidden) {
              const Alone::Inside inside(owned.alone), other(hidden);
              std::vector<nb::object> keep;
-             owned.of(e).hide(rows_of(owned.stepper->tables(), rows, keep).at(0), hidden);
+             owned.of(e).hide(rows_of(owned.of(e).table, owned.of(e).table.n_booked(), rows, keep).at(0), hidden);
            }, "environment"_a, "rows"_a, "hidden"_a,
            "Let rows of one environment, (1, ...) by name, tell of the episode of a copy that hides "
            "the future: it has the jobs that are known, and the rewards up to now are added up anew.");

@@ -45,7 +45,8 @@ struct ArrivalRules {
   // such links are dropped.
   template <class Job>
   void take_part(i64 row, i64 n, const Job* jobs) {
-    places.move(row), earliest += row;
+    places.each_column([row](auto& column, i64 width) { column += row * width; });
+    earliest += row;
     left.assign(index(n), 0), think.resize(index(n)), first.resize(index(n) + 1);
     std::vector<i64> latest(index(n), -forever);  // [s] the last end of the jobs that it follows
     for (i64 other = 0; other < n; ++other) {

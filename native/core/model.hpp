@@ -168,15 +168,19 @@ struct Model {
   Model part(i64 first, i64 n) const {
     Model some = *this;
     some.n_jobs = n;
-    const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
-    move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
-         some.held, some.users, some.stops.group);
-    if (restricted) some.quotas.move(first);
+    some.each_column([first](auto& column, i64 width) { column += first * width; });
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
-    if (some.learning) move(some.learning->classes, some.learning->asked);
-    for (Expression& each : some.expressions) each.move(first);
-    if (some.accounts) some.accounts->move(first);
     return some;
+  }
+  // Call f(column, width) for each column by job that there is, but those of `arrivals`.
+  template <class F>
+  void each_column(F f) {
+    const auto each = [&f](auto&... columns) { ((columns ? f(columns, i64{1}) : void()), ...); };
+    each(jobs, keys, second_keys, scores, second_scores, predicted, held, users, stops.group);
+    if (restricted) quotas.each_column(f);
+    if (learning) each(learning->classes, learning->asked);
+    for (Expression& expression : expressions) expression.each_column(each);
+    if (accounts) accounts->each_column(each);
   }
 };
 

@@ -31,7 +31,11 @@ struct QuotaRules {
   std::vector<i64> left;       // by count: how much more may start, at the beginning
   std::vector<i64> greatest;   // by count that is weighed by time: the most that a job asks for; else 0
 
-  void move(i64 row) { counts += row * n, asks += row * n_amounts; }  // to the jobs from `row` on
+  // Call f(column, width) for each column by job.
+  template <class F>
+  void each_column(F f) {
+    f(counts, n), f(asks, n_amounts);
+  }
 };
 
 class Quotas {

@@ -1,6 +1,7 @@
 // Parameters of the parts that answer a simulation: predictions, fair share, expressions. They
 // never change. The codes are those of hpcgym.scheduler.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -90,9 +91,11 @@ struct Accounts {
   std::array<std::vector<double>, 2> used, recent;  // initial
   Book book{};
 
-  void move(i64 row) {  // to the jobs from `row` on
-    owner += row;
-    for (const double*& each : rate) each += row;
+  // Call f(column) for each column by job.
+  template <class F>
+  void each_column(F f) {
+    f(owner);
+    std::ranges::for_each(rate, f);
   }
 };
 
@@ -106,10 +109,11 @@ struct Expression {  // steps in postfix order; evaluated where scores order
   i64 clock = 0;               // [s] time of the week at time 0
   std::vector<double> layer;   // numbers of the last step, if it is that of a network
 
-  // Move to the jobs from row `rows` on.
-  void move(i64 rows) {
-    if (times) times += rows;
-    for (const double*& column : columns) column += rows;
+  // Call f(column) for each column by job.
+  template <class F>
+  void each_column(F f) {
+    if (times) f(times);
+    std::ranges::for_each(columns, f);
   }
 };
 

@@ -32,35 +32,31 @@ struct OfEpisode : PartOfModel {
 
 // The same of jobs that an agent gives their shapes, before they are submitted.
 class OfShapes : public OfEpisode {
+  struct OwnColumn {
+    std::vector<std::byte> values;  // of the jobs of the episode
+    const std::byte* all;           // of all rows of the table
+    std::size_t size;               // bytes of each job
+  };
   const Table& table_;
   const i64 first_;
-  std::vector<Job> jobs_;
-  std::vector<i64> keys_, second_keys_, predicted_;
-  std::vector<Score> scores_, second_scores_;
-  std::vector<double> held_;
+  std::vector<OwnColumn> columns_;
 
  public:
   OfShapes(const Table& table, i64 first, i64 n)
       : OfEpisode(table.model, nullptr, first, n, {}), table_(table), first_(first) {
-    const auto own = [n](auto& values, auto& column) {
-      if (!column) return;
-      values.assign(column, column + n);
-      column = values.data();
-    };
-    own(jobs_, model.jobs), own(keys_, model.keys), own(second_keys_, model.second_keys);
-    own(scores_, model.scores), own(second_scores_, model.second_scores);
-    own(predicted_, model.predicted), own(held_, model.held);
+    model.each_column([&]<class T>(const T*& column, i64 width) {
+      static_assert(std::is_trivially_copyable_v<T>);
+      const std::size_t size = sizeof(T) * index(width);
+      const auto* begin = reinterpret_cast<const std::byte*>(column);
+      columns_.push_back({{begin, begin + size * index(n)}, begin - size * index(first), size});
+      column = reinterpret_cast<const T*>(columns_.back().values.data());
+    });
   }
   // Let a job have its k-th shape.
   void shape(i64 j, i64 k) {
-    const i64 row = table_.row_of(first_ + j, k);
-    const Model& all = *whole;
-    const auto take = [j, row](auto& values, const auto* column) {
-      if (column) values[index(j)] = column[row];
-    };
-    take(jobs_, all.jobs), take(keys_, all.keys), take(second_keys_, all.second_keys);
-    take(scores_, all.scores), take(second_scores_, all.second_scores);
-    take(predicted_, all.predicted), take(held_, all.held);
+    const std::size_t row = index(table_.row_of(first_ + j, k));
+    for (OwnColumn& each : columns_)
+      std::copy_n(each.all + row * each.size, each.size, each.values.data() + index(j) * each.size);
   }
 };
 
@@ -77,15 +73,18 @@ struct NoEpisode : std::invalid_argument {
 // An environment for any machine: one virtual call for a step, none within.
 class AnyEnvironment {
  public:
-  const Table& table;  // owned by the caller, as is the memory of the row
+  const std::shared_ptr<const Table> log;
+  const Table& table = *log;  // the caller owns the memory of its columns, and that of the row
 
-  explicit AnyEnvironment(const Table& t) : table(t) {}
+  explicit AnyEnvironment(std::shared_ptr<const Table> of) : log(std::move(of)) {}
   AnyEnvironment(const AnyEnvironment&) = delete;
   virtual ~AnyEnvironment() = default;
   virtual std::size_t bytes() const = 0;  // of its simulation
   virtual const Episode& episode() const = 0;
   virtual void limit(const Limits& limits) = 0;  // of the next episode
   virtual void begin_with(std::shared_ptr<const OwnAccounts> accounts) = 0;
+  // Whether a task begins the next episode.
+  virtual bool is_beginning(Todo task) const = 0;
   // Throw unless the environment can do this task.
   virtual void check(Todo task) const = 0;
   // Do one action, or begin the next episode, or only show; write the outputs.
@@ -113,7 +112,8 @@ class Environment final : public AnyEnvironment {
   Limits next_limits_;
 
  public:
-  Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), remembered_(t, r.size_of_window) {}
+  Environment(std::shared_ptr<const Table> of, const Row& r)
+      : AnyEnvironment(std::move(of)), row(r), remembered_(table, r.size_of_window) {}
 
   std::shared_ptr<AnySimulation> simulation() const override {
     if (!made_) throw NoEpisode();
@@ -133,6 +133,9 @@ class Environment final : public AnyEnvironment {
   }
   const Episode& episode() const override { return now(); }
   void begin_with(std::shared_ptr<const OwnAccounts> own) override { next_accounts_ = std::move(own); }
+  bool is_beginning(Todo task) const override {
+    return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
+  }
   void check(Todo task) const override {
     const Episode& p = now();
     const bool begins = is_beginning(task);
@@ -172,7 +175,7 @@ class Environment final : public AnyEnvironment {
     remembered_.rows.forget();
   }
   void hide(const Row& of_hidden, const AnySimulation& hidden) const override {
-    Environment(table, of_hidden).go_on_hidden(hidden);
+    Environment(log, of_hidden).go_on_hidden(hidden);
   }
   std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const override {
     return made_anew(std::move(accounts));
@@ -212,9 +215,6 @@ class Environment final : public AnyEnvironment {
     pay_at_once();
   }
   // Whether this task begins another episode.
-  bool is_beginning(Todo task) const {
-    return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
-  }
   // Begin the episode of the row, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
@@ -392,7 +392,9 @@ class Environment final : public AnyEnvironment {
       shaped_ = shaped();
       made_ = made_->with(model_of(shaped_));
     }
-    if (const i64* predicted = made_->model().predicted) sim().of(j).predicted = predicted[j];
+    const Model& model = made_->model();
+    if (model.predicted) sim().of(j).predicted = model.predicted[j];
+    sim().queue.scores[0].renew(j, model.scores), sim().queue.scores[1].renew(j, model.second_scores);
   }
   // Go to the second before the next job of the user is submitted.
   void go_to_submission(bool begins) {
@@ -549,7 +551,7 @@ class Environment final : public AnyEnvironment {
     Row own = row;
     own.episode = &step, own.fresh = started.data(), own.terms = terms.data();
     own.unpaid = unpaid.data(), own.gone = gone.data(), own.gone_bsld = gone_bsld.data();
-    Environment once(table, own);
+    Environment once(log, own);
     once.made_ = made_;
     once.pay();
     std::copy_n(terms.data(), n_terms, row.totals);
@@ -792,7 +794,7 @@ class Environment final : public AnyEnvironment {
       float* to = out + Observer<M>::jobs_at + index(place) * width;
       const float* from = &table.still[index(table.row_of(p.start + job, k)) * width];
       for (std::size_t c = 0; c < width; ++c)
-        if (!table.moves(c)) to[c] = from[c];
+        if (table.is_still(c)) to[c] = from[c];
     };
     for (i64 i = 0; i < p.visible; ++i)
       if (const i64 j = row.window[i]; row.shapes[j] >= 0) asked(i, j, row.shapes[j]);

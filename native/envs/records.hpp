@@ -185,8 +185,11 @@ struct Table {
   // How many jobs episodes are of, and where the k-th shape of one of them is.
   i64 n_of_episodes() const { return model->n_jobs / (1 + settings.shapes); }
   i64 row_of(i64 job, i64 k) const { return (1 + k) * n_of_episodes() + job; }
-  // Whether a column changes while a job waits.
-  bool moves(std::size_t column) const { return std::ranges::find(moving, column) != moving.end(); }
+  // Whether a column never changes while a job waits. No expression is looked at here.
+  bool is_still(std::size_t column) const {
+    const auto is_among = [column](const auto& some) { return std::ranges::find(some, column) != some.end(); };
+    return !is_among(moving) && !is_among(foretold);
+  }
   // Fill in what follows from the columns: `still` and all that is behind it.
   void look_at_jobs() {
     const auto is_foretold = [&](Shown shown) {

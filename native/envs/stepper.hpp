@@ -41,18 +41,25 @@ class Worth {
   }
 };
 
-// Each log has a table. Environment e uses table e modulo their number.
+// Each log has a table. Environment e uses table e modulo their number, until it is given another.
 class Stepper {
  public:
-  Stepper(std::vector<Table> tables, const std::vector<Row>& rows) : tables_(std::move(tables)) {
-    for (const Row& row : rows) environments_.push_back(made(tables_[environments_.size() % tables_.size()], row));
-    room_ = rows.empty() ? 0 : rows.front().size_of_window;
-    listed_ = rows.empty() ? 0 : rows.front().size_of_list;
+  using Log = std::shared_ptr<const Table>;
+
+  Stepper(std::vector<Log> logs, std::vector<Row> rows)
+      : logs_(std::move(logs)), rows_(std::move(rows)), next_(rows_.size()) {
+    for (const Row& row : rows_) environments_.push_back(made(logs_[environments_.size() % logs_.size()], row));
   }
-  const std::vector<Table>& tables() const { return tables_; }
-  i64 room() const { return room_; }
-  i64 listed() const { return listed_; }
+  const std::vector<Log>& logs() const { return logs_; }  // those that it began with
+  i64 room() const { return rows_.empty() ? 0 : rows_.front().size_of_window; }
+  i64 listed() const { return rows_.empty() ? 0 : rows_.front().size_of_list; }
   i64 size() const { return static_cast<i64>(environments_.size()); }
+  // Let an environment play another log from its next episode on, or at once: it then has no episode.
+  void take(i64 e, Log log, bool at_once) {
+    (at_once ? environments_ : next_).at(index(e)) = made(std::move(log), rows_.at(index(e)));
+  }
+  // The environment that is to begin the next episode.
+  AnyEnvironment& coming(i64 e) const { return next_.at(index(e)) ? *next_[index(e)] : of(e); }
   std::size_t bytes() const {
     std::size_t total = 0;
     for (const auto& each : environments_) total += each->bytes();
@@ -62,7 +69,7 @@ class Stepper {
   // For environments in [first, stop). Threads do not affect results. If one fails or is interrupted,
   // all lose their episodes: some have done this step, and some have not.
   void go_on(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
-    for (i64 e = first; e < stop; ++e) of(e).check(task);
+    for (i64 e = first; e < stop; ++e) (of(e).is_beginning(task) ? coming(e) : of(e)).check(task);
     try {
       go_on_checked(task, first, stop, threads, places);
     } catch (...) {
@@ -73,7 +80,11 @@ class Stepper {
 
  private:
   void go_on_checked(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
-    const auto step = [&](i64 e) { of(e).go_on(task, places[index(e)]); };
+    const auto step = [&](i64 e) {
+      auto& next = next_[index(e)];
+      if (next && of(e).is_beginning(task)) environments_[index(e)] = std::move(next);
+      of(e).go_on(task, places[index(e)]);
+    };
     const auto begin = std::chrono::steady_clock::now();
     const bool several = threads > 1 && worth_.tries_several();
     if (!several) {
@@ -99,17 +110,18 @@ class Stepper {
 
   static constexpr i64 work = 8;  // of a step, for Interrupts
 
-  static std::unique_ptr<AnyEnvironment> made(const Table& table, const Row& row) {
-    const Model& model = *table.model;
-    if (model.nodes) return std::make_unique<Environment<Nodes>>(table, row);
-    if (model.limited) return std::make_unique<Environment<Limited>>(table, row);
-    if (model.sharing) return std::make_unique<Environment<Corun>>(table, row);
-    return std::make_unique<Environment<Pool>>(table, row);
+  static std::unique_ptr<AnyEnvironment> made(Log log, const Row& row) {
+    const Model& model = *log->model;
+    if (model.nodes) return std::make_unique<Environment<Nodes>>(std::move(log), row);
+    if (model.limited) return std::make_unique<Environment<Limited>>(std::move(log), row);
+    if (model.sharing) return std::make_unique<Environment<Corun>>(std::move(log), row);
+    return std::make_unique<Environment<Pool>>(std::move(log), row);
   }
 
-  std::vector<Table> tables_;  // environments refer to these
+  std::vector<Log> logs_;
+  std::vector<Row> rows_;
   std::vector<std::unique_ptr<AnyEnvironment>> environments_;
-  i64 room_, listed_;
+  std::vector<std::unique_ptr<AnyEnvironment>> next_;  // of another log, to begin the next episode
   std::unique_ptr<Threads> threads_;
   int n_threads_ = 0;
   Worth worth_;

@@ -180,6 +180,9 @@ class Planned {
     return reserved_[index(j)].in == n_plans_ && reserved_[index(j)].time > s.time;
   }
 
+  // After so many reservations more, at most, a pass looks whether any job may still start.
+  static constexpr i64 between_looks = 16;
+
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
   static bool tells_all(const Simulator<M>& s) { return s.rules().every > 0 && s.rules().reserves_all; }
   // Whether the rest of a plan matters, though no job of it can start now. On nodes it decides whether
@@ -256,11 +259,11 @@ class Planned {
       serve(s, j);
       if (n_reserved < looked) continue;
       // other reservations make no difference before the next plan
-      if (!may_start(s) && !rest_matters(s)) {
+      if (!rest_matters(s) && !may_start(s, i + 1)) {
         s.changed = true;  // the plan is incomplete
         return;
       }
-      looked *= 2;
+      looked += std::min(looked, between_looks);
     }
     if (!tests_all || n_reserved < r.depth) return;
     line_up_fitting(s);
@@ -354,13 +357,20 @@ class Planned {
       if (block.least_span <= longest && f(block, longest)) return;
     }
   }
-  // Whether a queued job without a reservation may fit now.
-  bool may_start(Simulator<M>& s) {
+  // Whether a queued job without a reservation may fit now, of those in line from `first` on if others
+  // are not tested.
+  bool may_start(Simulator<M>& s, i64 first) {
     bool may = false;
+    if (s.rules().tested != all_jobs) {
+      plan_.note_free(s.machine);
+      return std::any_of(line_.begin() + first, line_.end(), [&](const InLine& place) {
+        const i64 width = s.machine.width(place.job), length = s.of(place.job).predicted;
+        return width <= s.room() && length <= plan_.free_until(width) - s.time && !s.bars(place.job);
+      });
+    }
     each_fitting_block(s, [&](const Block& block, i64 longest) {
       for (const Entry& e : block) {
         if (e.width > s.room() || e.span > longest || has_reservation(s, e.job)) continue;
-        // otherwise a plan that ends here might have drawn for a random allocation
         if (s.rules().every > 0 && s.bars(e.job)) continue;
         may = e.span <= plan_.free_until(e.width) - s.time;
         if (may) break;

@@ -460,7 +460,7 @@ OF_STATE: dict[str, str] = {
     "by-free": "-(0.5-2.4*free)*log(processors)",
     "by-room": "(fits and leaves<0.25)*1e9+wait*(1-free_1h)-queued%3*area",
     "by-user": "-last_run*user_waiting-(mean_run-spread_run)*user_running-known_runs",
-    "by-hour": "(hour%2<1)*wait-(weekday+1)*area",
+    "by-hour": "(hour%2<1)*wait-(weekday+1)*area*(behind>=0)",
     "by-size": "tanh(wait/60-4)-processors/machine_size*free",
 }
 

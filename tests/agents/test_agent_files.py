@@ -132,7 +132,7 @@ def test_the_package_alone_loads_no_torch_and_says_what_is_missing(tmp_path: Pat
         "    try:\n        do()\n    except ValueError as error:\n        print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("pip install '.[agents]'") == 2
+    assert done.stdout.count("pip install 'hpcgym[agents]'") == 2
 
 
 test_mistakes = mistakes_of(globals(), evaluate, fixtures=("files",))

@@ -310,7 +310,7 @@ def test_without_minari_it_says_what_to_install(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "files of recordings need Minari: pip install '.[agents]'" in done.stderr
+    assert "files of recordings need Minari: pip install 'hpcgym[agents]'" in done.stderr
 
 
 test_mistakes = mistakes_of(globals(), fixtures=("copied", "mixed", "monkeypatch"))

@@ -51,7 +51,6 @@ def test_it_is_that_of_the_reference(
     if slurm:
         settings_of_slurm = with_few_looks(backfill, workload)
         rules |= {"backfill": settings_of_slurm, "passes": "per-timestamp", "hold": None}
-    assume(not rules["backfill"].startswith("conservative"))
     assert_as_the_reference(workload, rules, portfolio, estimate, tau)
 
 

@@ -121,7 +121,7 @@ def test_without_sb3_it_says_what_to_install():
         "except ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install '.[agents]'" in done.stdout
+    assert "pip install 'hpcgym[agents]'" in done.stdout
 
 
 test_mistakes = mistakes_of(globals())

@@ -24,6 +24,10 @@ LOG = LOG.with_columns(
     user_id=np.arange(400) % 5,
     requested_time=np.maximum(LOG.run_time + np.arange(400) % 3 * 600, 1),
 )
+#: Many narrow jobs at once: what they may use is more than any of them asks for.
+NARROW = LOG.with_columns(
+    requested_processors=np.minimum(LOG.requested_processors, 4), submit_time=LOG.submit_time // 60
+)
 ALONE: dict[str, Any] = {"part": "all", "start": "empty", "arrivals": "stop", "horizon": None}
 WIDTHS, REQUESTS = (0.25, 0.5, 1.0, 2.0, 4.0), (0.25, 0.5, 1.0)
 
@@ -56,32 +60,52 @@ def played(env: Any, seed: int, **reset: Any) -> tuple[list[int], list[float]]:
     return actions, rewards
 
 
-@pytest.mark.parametrize(
-    "rules", [{}, {"policy": "saf"}, {"backfill_order": "sjbf", "policy": "f1"}]
+#: Rules that look at what jobs ask for: beforehand, as they come, at each pass, and beside others.
+RULES: tuple[dict[str, Any], ...] = (
+    {},
+    {"policy": "saf"},
+    {"backfill_order": "sjbf", "policy": "f1"},
+    {"estimate": "ave2", "policy": "f3"},
+    {"estimate": "e-loss", "policy": "saf"},
+    {"estimate": "typical-ratio", "policy_estimate": "user-ratio", "policy": "saf"},
+    {"policy_estimate": "typical-ratio", "policy": "log(1 + wait) - area"},
+    {"policy": "wait / requested - sqrt(processors)", "backfill_order": "-log(1 + area)"},
+    {"policy": "wait * free - requested * user_running", "backfill_order": "saf"},
+    {"policy": "-last_run - processors", "estimate": "typical-ratio"},
+    {"quota": "user:processors=70+jobs=3", "policy": "saf"},
+    {"quota": "all:processor-minutes=16000", "estimate": "user-ratio"},
+    {"quota": "user:jobs=4+processor-minutes=16000", "policy": "area - log(1 + wait)"},
 )
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_schedule_is_that_of_the_whole_log_with_these_shapes(
     seed: int, rules: dict[str, str]
 ) -> None:
     """The slow way: write what each job asks for into the log, and simulate all of it."""
-    env = Submit(LOG, episodes="whole", user=seed, **ALONE, **rules)
+    log = NARROW if "minutes" in rules.get("quota", "") else LOG
+    env = Submit(log, episodes="whole", user=seed, **ALONE, **rules)
     actions, rewards = played(env, seed)
-    own = np.flatnonzero(LOG.user_id == seed)
+    own = np.flatnonzero(log.user_id == seed)
     assert len(actions) == len(own) == 80
     columns = {
-        name: LOG.columns[name].copy()
+        name: log.columns[name].copy()
         for name in ("requested_processors", "run_time", "requested_time")
     }
     for row, action in zip(own.tolist(), actions, strict=True):
-        for column, value in zip(columns.values(), shaped(LOG, row, action), strict=True):
+        for column, value in zip(columns.values(), shaped(log, row, action), strict=True):
             column[row] = value
-    jobs = LOG.with_columns(**columns)
-    found = simulate(jobs, **env.scheduler_rules)
-    np.testing.assert_array_equal(env.result().start, found.start)
+    jobs = log.with_columns(**columns)
+    expected = simulate(jobs, **env.scheduler_rules)
+    np.testing.assert_array_equal(env.result().start, expected.start)
     np.testing.assert_array_equal(env.counted(), own)
+    if "quota" in rules:
+        free = simulate(jobs, **env.scheduler_rules | {"quota": None})
+        assert (free.start != expected.start).any()
     total, again = 0, 0
     for row in own.tolist():
-        wait, work = int(found.wait[row]), int(columns["run_time"][row])
+        wait, work = int(expected.wait[row]), int(columns["run_time"][row])
         asked = int(columns["requested_time"][row])
         total += wait + min(work, asked) + (wait + work if work > asked else 0)
         again += work > asked
@@ -120,9 +144,12 @@ def test_many_are_as_single_ones(given: dict[str, Any]) -> None:
         done = terminated | truncated
 
 
+@pytest.mark.parametrize("rules", [{}, *RULES[5:7], RULES[8], RULES[10]], ids=str)
 @pytest.mark.parametrize("pickled", [False, True])
-def test_what_is_tried_after_a_snapshot_does_not_change_it(pickled: bool) -> None:
-    env, rng = Submit(LOG, jobs=150, **ALONE), np.random.default_rng(1)
+def test_what_is_tried_after_a_snapshot_does_not_change_it(
+    pickled: bool, rules: dict[str, Any]
+) -> None:
+    env, rng = Submit(LOG, jobs=150, **ALONE, **rules), np.random.default_rng(1)
     env.reset(seed=1)
     for _ in range(8):
         env.step(int(rng.integers(15)))

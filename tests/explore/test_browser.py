@@ -85,6 +85,31 @@ def test_a_year_opens_on_its_busiest_week(visit: Any, year: str, kth: Any) -> No
     assert state(tab, "view.t1 - explorer.state.view.t0") > 300 * 86_400
 
 
+def test_a_year_shows_shares_and_waits_and_a_click_a_week_of_jobs(visit: Any, year: str) -> None:
+    tab = visit(year)
+    label = "share of the machine by user, each day"
+    assert label not in tab.inner_text("#label0")
+    assert not tab.is_visible("#daily-waits")
+    tab.keyboard.press("0")
+    settled(tab)
+    for k, name in enumerate(["EASY", "SAF"]):
+        assert tab.inner_text(f"#label{k}") == f"{name}: {label}"
+    assert tab.is_visible("#daily-waits")
+    assert not tab.is_visible("#used")
+    assert "median, up to the 90th percentile" in tab.evaluate("explorer.svgText()")
+    tab.locator("#gantt0").hover(position={"x": 500, "y": 90})
+    assert "% of the machine" in tab.inner_text("#tip")
+    tab.locator("#gantt0").click(position={"x": 500, "y": 90})
+    settled(tab)
+    assert state(tab, "view.t1 - explorer.state.view.t0") == pytest.approx(WEEK_S)
+    assert tab.inner_text("#label0") == "EASY"
+    assert tab.is_visible("#used")
+    tab.keyboard.press("0")
+    tab.select_option("#colour", "wait_time")
+    settled(tab)
+    assert "by wait time, each day" in tab.inner_text("#label1")
+
+
 def test_wheel_and_drag_keep_what_is_under_the_pointer(visit: Any, year: str) -> None:
     tab = visit(year)
     box = tab.locator("#gantt0").bounding_box()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
@@ -116,17 +118,13 @@ PIXELS = """
   const pieces = timed(placeOnPool(start, end, size, rows), start, end);
   const classes = Uint8Array.from(start, (_, j) => j % given.table.length);
   const palette = { rgb: given.table, pixels: Uint32Array.from(given.table, pixel) };
-  const draw = (asked) => rasterise(pieces, classes, palette, given.background, asked);
   const asked = frameOf(t0, t1, low, high, width, frame.height);
-  const direct = Array.from(draw(asked).image.data);
-  const run = { pieces: { ...pieces, n: MANY }, rows };
-  const wide = overview(run, asked, { t0: 0, t1: Math.max(...end) }, "key", draw);
-  return { direct, wide: Array.from(wide.image.data) };"""
+  return Array.from(rasterise(pieces, classes, palette, given.background, asked).image.data);"""
 TABLE, BACKGROUND = [[0, 114, 178], [230, 159, 0], [204, 121, 167]], [255, 255, 255]
 
 
 def pixels(node, result, **frame):
-    """Pixels of a frame by the script, (rows, width, 3): drawn, and out of the wide picture."""
+    """Pixels of a frame by the script, (rows, width, 3)."""
     schedule = {
         "start": result.start.tolist(),
         "end": result.end.tolist(),
@@ -134,18 +132,18 @@ def pixels(node, result, **frame):
         "rows": result.cluster.processors,
     }
     schedule |= {"frame": frame, "table": TABLE, "background": BACKGROUND}
-    frames = node(["arrays", "words", "place", "colours", "raster"], PIXELS, schedule)
-    return [np.reshape(frames[n], (-1, frame["width"], 4))[..., :3] for n in ("direct", "wide")]
+    drawn = node(["arrays", "words", "place", "colours", "raster"], PIXELS, schedule)
+    return np.reshape(drawn, (-1, frame["width"], 4))[..., :3]
 
 
 @pytest.mark.parametrize("height", [16, 7])
 @pytest.mark.parametrize("part", [(0, 1), (0.3, 0.42)])
 def test_pixels_have_the_mean_colour_of_what_lies_in_them(node, part, height):
-    """As a picture that is much finer, averaged; the wide picture, out of which others are made."""
+    """As a picture that is much finer, averaged."""
     result = simulate(load_workload("lublin:jobs=120,processors=16,load=1.1,seed=8"), "easy")
     last, fine, width = int(result.end.max()), 64, 40
     t0, t1 = (share * last for share in part)
-    direct, wide = pixels(node, result, t0=t0, t1=t1, low=0, high=16, width=width, height=height)
+    drawn = pixels(node, result, t0=t0, t1=t1, low=0, high=16, width=width, height=height)
     table, rectangles = np.array([*TABLE, BACKGROUND], float), place_jobs(result)
     times = t0 + (np.arange(width * fine) + 0.5) * (t1 - t0) / (width * fine)
     places = (np.arange(height * 16) + 0.5) * 16 / (height * 16)
@@ -154,8 +152,60 @@ def test_pixels_have_the_mean_colour_of_what_lies_in_them(node, part, height):
         rows = (places > low) & (places < high)
         of[np.ix_(rows, (times >= begin) & (times < end))] = job % len(TABLE)
     wanted = table[of].reshape(height, 16, width, fine, 3).mean(axis=(1, 3))
-    assert np.abs(direct - wanted).max() < 255 * 3 / fine
-    assert np.abs(wide - wanted).max() < 255 * 3 / fine
+    assert np.abs(drawn - wanted).max() < 255 * 3 / fine
+
+
+FAR = """
+  const { clock, t0, t1, start, end, submit, size, classes, steps } = given;
+  return steps.map((seconds) => {
+    const edges = edgesOf(clock, STEPS.find((step) => step.seconds === seconds), t0, t1);
+    const { median, high } = waitsIn(edges, submit, start);
+    const busy = Array.from(busyIn(edges, start, end, size, classes));
+    return { edges, busy, median: Array.from(median), high: Array.from(high) };
+  });"""
+
+
+def test_from_afar_shares_and_waits_are_those_of_pandas_in_bins_of_the_calendar(node):
+    jobs = load_workload("lublin:jobs=900,processors=32,load=0.9,seed=4")
+    result, origin = simulate(jobs, "easy"), pd.Timestamp("2024-02-27 13:20")
+    submit = jobs.submit_time - jobs.submit_time[0]
+    start, end = (times - jobs.submit_time[0] for times in (result.start, result.end))
+    group = np.arange(len(jobs)) % 11  # what the filter leaves out is 10
+    schedule = {"start": start, "end": end, "submit": submit, "classes": group}
+    schedule = {name: column.tolist() for name, column in schedule.items()}
+    schedule |= {"size": jobs.requested_processors.tolist(), "t0": 0, "t1": int(end.max())}
+    days = {"6h": 21_600, "D": 86_400, "W-SUN": 604_800, "M": 30 * 86_400}
+    schedule |= {"steps": list(days.values())}
+    schedule |= {"clock": {"dated": True, "origin": int(origin.timestamp())}}
+    files = ["arrays", "words", "calendar", "shares"]
+    for of, period in zip(node(files, FAR, schedule), days, strict=True):
+        if period == "6h":
+            begin = origin.floor("6h") + pd.Timedelta("6h") * np.arange(len(of["edges"]))
+        else:
+            first = origin.to_period(period)
+            begin = [(first + k).start_time for k in range(len(of["edges"]))]
+        assert of["edges"] == [(time - origin).total_seconds() for time in begin]
+        assert of["edges"][-2] <= end.max() < of["edges"][-1]
+        busy = np.reshape(of["busy"], (-1, 9))
+        for bin_, (left, right) in enumerate(itertools.pairwise(of["edges"])):
+            inside = np.clip(np.minimum(end, right) - np.maximum(start, left), 0, None)
+            area = inside * jobs.requested_processors
+            shown = np.where(group == 10, 8, np.minimum(group, 7))
+            assert busy[bin_].tolist() == [area[shown == k].sum() for k in range(9)]
+            waits = result.wait[(submit >= left) & (submit < right)]
+            for share, name in [(0.5, "median"), (0.9, "high")]:
+                wanted = np.quantile(waits, share, method="inverted_cdf") if len(waits) else 0
+                assert of[name][bin_] == wanted
+
+
+def test_levels_of_curves_are_round_and_three_at_most(node):
+    tops = [1, 3, 7, 10, 99, 100, 128, 3456, 1_000_000]
+    levels = node(["words", "calendar"], "return given.map((top) => roundLevels(top));", tops)
+    for top, of in zip(tops, levels, strict=True):
+        assert 1 <= len(of) <= 3
+        assert of[-1] <= top
+        assert f"{of[0]:e}".startswith(("1.0", "2.0", "5.0"))
+        assert of == pytest.approx([of[0] * (i + 1) for i in range(len(of))])
 
 
 #: Halves, and what lies beside them, where one unit becomes another.

@@ -33,7 +33,6 @@ from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, check_choice, did_you_mean
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.own_code import check_takes
 from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import (
     OF_ENVIRONMENTS,
@@ -594,11 +593,6 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
         look for: they try arguments and leave out those that are refused so.
     HpcgymError, WorkloadError : a value that cannot be.
     """
-    if isinstance(workload, list | tuple):
-        raise HpcgymError(
-            "workload: one environment plays one log; several are for gymnasium.make_vec(id,"
-            " num_envs=..., workload=[...]), where each environment plays one of them"
-        )
     known = arguments_of(cls)
     for name in arguments:
         if name not in known:
@@ -621,23 +615,6 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
     if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
         check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
     return definition, episodes_of(definition, of_episodes)
-
-
-def drawn_log(draw: Callable[[np.random.Generator], Any], rng: np.random.Generator) -> Any:
-    """Return the log that a user's function makes, checked.
-
-    Raises
-    ------
-    HpcgymError : it does not take the generator; what it returns is no log, nor the name of one.
-    """
-    check_takes("workload", draw, "numpy's generator of the environment")
-    log = draw(rng)
-    if isinstance(log, Workload | str | os.PathLike):
-        return log
-    raise HpcgymError(
-        "workload: the function must return a Workload, or what names one to hpcgym.load_workload,"
-        f" not {log!r}"
-    )
 
 
 def given_way(kind: Any, workload: Workload, scheduler: Scheduler) -> set[str]:

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Features, Model, Simulation, fields_of
+from hpcgym._engine import Features, LogOfEpisodes, Model, Simulation, fields_of
 from hpcgym.baselines.labels import scheduler_name
 from hpcgym.envs.core.base import (
     CANDIDATES_KIND,
@@ -104,7 +104,7 @@ Arrays = dict[str, NDArray[Any]]
 _NONE = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
     """What all simulations of a log share in an environment; nothing changes it.
 
@@ -120,6 +120,7 @@ class World:
     shown : expressions that the window shows.
     table : what steps look at beside that.
     begins : with what episodes begin; nothing where that is an empty machine.
+    scales : what rewards of episodes are multiplied by, as far as that has been worked out.
     """
 
     definition: Definition
@@ -134,6 +135,7 @@ class World:
     table: Arrays
     shown: list[Arrays] = field(default_factory=list)
     begins: list[Arrays] = field(default_factory=list)
+    scales: dict[Episode, list[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, definition: Definition, episodes: Episodes, autoreset: bool) -> World:
@@ -186,6 +188,14 @@ class World:
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
 
+    def is_like(self, other: World) -> bool:
+        """Return whether a simulation of the other's log could be of this one, by its rules."""
+        options, others = self.definition.options, other.definition.options
+        return (
+            self.definition.kind == other.definition.kind
+            and options.scheduler.describe() == others.scheduler.describe()
+        )
+
     @cached_property
     def accounts(self) -> Accounts | None:
         """Those of the users of all jobs."""
@@ -207,8 +217,13 @@ class World:
             workload, options.scheduler, options.cluster, features=self.definition.features
         )
 
-    def arguments(self) -> tuple[Model, Arrays, list[Arrays], list[Arrays]]:
-        """Return what a stepper takes of a log, the model of all episodes first."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of; it makes what a stepper takes anew."""
+        return {name: value for name, value in vars(self).items() if name != "native"}
+
+    @cached_property
+    def native(self) -> LogOfEpisodes:
+        """What a stepper takes of it."""
         more = dict(self.machines.told)
         if "nodes" in more:
             more["nodes"] = more["nodes"].layout
@@ -222,7 +237,7 @@ class World:
         ticks = self.machines.units.ticks
         model = Model(**self.told.arguments(), **more, ticks=ticks, several=True)
         table = self.table | {"settings": self.table["settings"].view(np.int64)}
-        return model, table, self.shown, self.begins
+        return LogOfEpisodes(model, table, self.shown, self.begins)
 
     def outputs(self, number: int) -> Outputs:
         """Return room for what is told of that many simulations."""

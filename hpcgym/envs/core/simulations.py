@@ -115,14 +115,14 @@ class Simulations:
     Parameters
     ----------
     defined : of each log what the environment is there, and where episodes come from. Simulation e
-        is of log e mod their number.
+        is of log e mod their number, until :meth:`set_next` says another.
     number : of simulations.
     autoreset : whether the step after the end of an episode begins the next.
     copy : whether callers may keep observations; else the next step overwrites them; ``copies``.
 
     Attributes
     ----------
-    worlds : what those of each log share.
+    worlds : what those of each of these logs share.
     rewards, scheduler, kind, layout, terms : the same for all.
     reward_keys : of the terms in infos, in their order.
     tells_ends : whether jobs are paid when they end, and infos say which have.
@@ -141,7 +141,10 @@ class Simulations:
         autoreset: bool = False,
         copy: bool = True,
     ) -> None:
-        self.worlds = [World.of(*pair, autoreset) for pair in defined]
+        self._autoreset = autoreset
+        self.worlds = [self.world_of(*pair) for pair in defined]
+        self._present = [self.worlds[e % len(defined)] for e in range(number)]
+        self._pending: list[World | None] = [None] * number  # of the next episode, if another
         world, definition = self.worlds[0], defined[0][0]
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
@@ -149,11 +152,9 @@ class Simulations:
         self.tells_ends = self.rewards.paid == PAID_AT_END
         self.tells_masks = self.kind in _WITH_ACTION_MASKS
         self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
-        self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
-        self._scales: dict[tuple[Episodes, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
         self.lists_neighbours = self.batch.neighbours.shape[1] > 0
@@ -172,8 +173,10 @@ class Simulations:
         }
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
-        self._stepper = Stepper([world.arguments() for world in self.worlds], self._rows)
-        for e in range(len(states)):
+        self._stepper = Stepper([world.native for world in self._present], self._rows)
+        for e, pending in enumerate(self._pending):
+            if pending is not None:
+                self._stepper.take(e, pending.native, at_once=False)
             self._tell_coming(e)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -190,16 +193,24 @@ class Simulations:
             self.put(e, snapshot)
         self._lend(0, np.copy)
 
+    def world_of(self, definition: Definition, episodes: Episodes) -> World:
+        """Return what simulations of a log share."""
+        return World.of(definition, episodes, self._autoreset)
+
     def world(self, e: int) -> World:
         """Return what simulation ``e`` shares with all of its log."""
-        return self.worlds[e % len(self.worlds)]
+        return self._present[e]
+
+    def drawn_world(self, e: int) -> World | None:
+        """Return the same if its log was drawn, and None if it is one of ``worlds``."""
+        return None if self._present[e] in self.worlds else self._present[e]
 
     def seconds(self, times: Any, e: int | None = None) -> Any:
         """Return times of the clock of simulation ``e`` in seconds: float64 where it is finer.
 
         None: of all, a time each.
         """
-        if not self._is_finer:
+        if (self._ticks == 1).all():
             return times
         return times / (self._ticks if e is None else self.world(e).machines.units.ticks)
 
@@ -213,14 +224,23 @@ class Simulations:
         own = (*self.out, self.chosen, self.numbers, *self._rows.values())
         return int(self._stepper.nbytes + sum(array.nbytes for array in own))
 
-    def fingerprint(self, e: int) -> tuple[int, ...]:
-        """Return numbers that differ if simulations have other jobs, rules or users than ``e``."""
-        sizes = [size for array in vars(self.batch).values() for size in array.shape[1:]]
-        return (*self.world(e).fingerprint, *sizes)
+    def fingerprint(self, e: int, world: World | None = None) -> tuple[int, ...]:
+        """Return numbers that differ if simulations have other jobs, rules or users than ``e``.
 
-    def set_next(self, e: int, episode: Episode) -> None:
-        """Say which episode simulation ``e`` is to begin next."""
-        world = self.world(e)
+        ``world``: of the log of which it would be then; None: that of which it is.
+        """
+        batch = self.batch
+        sizes = [array.shape[1] for array in (batch.window, batch.scales, batch.neighbours)]
+        return (*(world or self.world(e)).fingerprint, *sizes)
+
+    def set_next(self, e: int, episode: Episode, world: World | None = None) -> None:
+        """Say which episode simulation ``e`` is to begin next, of its own log or of another."""
+        known = self._pending[e] or self._present[e]
+        world = world or known
+        if world is not known:
+            self._make_room(world)
+            self._stepper.take(e, world.native, at_once=False)
+            self._pending[e] = world
         first, last, _ = episode.counting
         span, since = world.episodes.span_of(episode)
         shapes = world.definition.shapes
@@ -238,7 +258,7 @@ class Simulations:
             FOREVER if episode.endless else episode.until,
         )
         if any(self.rewards.references):
-            self.batch.next_scales[e] = self._scales_of(e, episode)
+            self.batch.next_scales[e] = self._scales_of(world, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(world.episodes.workload_of, episode)
         limits, records = world.machines.limits_from(jobs_of, episode.start)
@@ -246,19 +266,35 @@ class Simulations:
         self._coming[e] = Coming(episode.name, limits, records, accounts)
         self._tell_coming(e)
 
-    def _scales_of(self, e: int, episode: Episode) -> list[float]:
+    def _scales_of(self, world: World, episode: Episode) -> list[float]:
         """Return what rewards of an episode are multiplied by; references are simulated once.
 
         Episodes that begin anywhere are too many to be kept.
         """
-        world = self.world(e)
-        key = world.episodes, episode
-        scales = self._scales.get(key)
+        scales = world.scales.get(episode)
         if scales is None:
             scales = scales_of(world.definition.options, world.episodes, episode)
             if episode.beginning >= 0:
-                self._scales[key] = scales
+                world.scales[episode] = scales
         return scales
+
+    def _make_room(self, world: World) -> None:
+        """Make rows wide enough for the episodes of a log."""
+        wider = world.batch(len(self._present), [world])
+        pairs = [(name, array, getattr(wider, name)) for name, array in vars(self.batch).items()]
+        if all(array.shape[1:] >= new.shape[1:] for _, array, new in pairs):
+            return
+        kept = self.__getstate__()["_stepper"]
+        for name, array, new in pairs:
+            if array.shape[1:] < new.shape[1:]:
+                room = np.zeros((len(new), new.shape[1] * 5 // 4), new.dtype)
+                room[:, : array.shape[1]] = array
+                setattr(self.batch, name, room)
+        self._make_stepper()
+        for e, snapshot in kept.items():
+            self.put(e, snapshot)
+        self._sets = []
+        self._lend(0, np.copy)
 
     def _tell_coming(self, e: int) -> None:
         """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
@@ -291,7 +327,22 @@ class Simulations:
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
-        self.names[e], self.limits[e] = self._coming[e].name, self._coming[e].limits
+        coming = self._coming[e]
+        self.names[e], self.limits[e] = coming.name, coming.limits
+        pending, self._pending[e] = self._pending[e], None
+        if pending is not None:
+            self._note_world(e, pending)
+
+    def _note_world(self, e: int, world: World) -> None:
+        self._present[e], self._ticks[e] = world, world.machines.units.ticks
+        self.shown.pop(e, None)  # there may be an episode of the same name
+
+    def play_at_once(self, e: int, world: World) -> None:
+        """Let simulation ``e`` be of a log, without an episode until one is put there."""
+        if world is not self._present[e]:
+            self._make_room(world)
+            self._stepper.take(e, world.native, at_once=True)
+            self._note_world(e, world)
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
@@ -329,17 +380,16 @@ class Simulations:
     def put(self, e: int, kept: Kept, rows: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Let simulation ``e`` go on from a copy, of an episode of these rows, or as they are."""
         for name, row in (rows or {}).items():
-            self._rows[name][e] = row
+            room = self._rows[name][e]
+            n = min(len(row), len(room))  # they were made for other logs, too
+            room[:n] = row[:n]
 
         def anew() -> Simulation:
             """Return a simulation of the present episode, with its limits and accounts."""
             world, jobs_of = self.world(e), partial(self._jobs_of, e)
             _, limits = world.machines.limits_from(jobs_of, self.present(e).start)
-            if limits is not None:
-                self._stepper.limit(e, limits)
-            made = self._stepper.anew(e, world.accounts_of(jobs_of()))
-            if limits is not None:
-                self._stepper.limit(e, self._coming[e].records or limits)
+            made = self._stepper.anew(e, world.accounts_of(jobs_of()), limits)
+            self._tell_coming(e)  # of the same log, perhaps
             return made
 
         self._stepper.put(e, kept.in_place(anew))
@@ -588,6 +638,7 @@ class Snapshot(NamedTuple):
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
     limits: Any = ()  # of the episode
+    world: World | None = None  # of its log, if that was drawn
 
     def __repr__(self) -> str:
         return f"Snapshot({self.name!r}, hides={self.hides})"
@@ -605,6 +656,7 @@ def save_row(
         hides=simulations.hides(e),
         generator=None if generator is None else generator.bit_generator.state,
         limits=simulations.limits[e],
+        world=simulations.drawn_world(e),
     )
 
 
@@ -612,7 +664,10 @@ def check_owner(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     """Raise unless a snapshot is of simulation ``e``, or of others with the same arguments."""
     if not isinstance(snapshot, Snapshot):
         raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
-    if snapshot.owner != simulations.fingerprint(e):
+    world = snapshot.world
+    if snapshot.owner != simulations.fingerprint(e, world) or (
+        world is not None and not world.is_like(simulations.worlds[0])
+    ):
         raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
 
 
@@ -621,6 +676,8 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
 
     What it shows is to be told then: ``simulations.show``.
     """
+    if snapshot.world is not None:
+        simulations.play_at_once(e, snapshot.world)
     simulations.names[e], simulations.limits[e] = snapshot.name, snapshot.limits
     simulations.put(e, snapshot.kept, snapshot.rows)
 

@@ -16,7 +16,6 @@ function choose(places) {
   S.runs = places.map(builtSchedule);
   S.runs.forEach((run, k) => {
     run.shown = null;  // it may have been on the other canvas
-    $(`label${k}`).textContent = run.name;
     $(`shown${k}`).value = String(places[k]);
   });
   S.whole = extent(S.jobs, S.runs);

@@ -1,4 +1,4 @@
-// The Gantt charts.
+// The Gantt charts, and from afar the shares in their place.
 
 // The picture is made of bytes. A canvas in memory takes them faster than one on a graphics card,
 // and far faster without any.
@@ -29,20 +29,22 @@ function drawGantt(k) {
   const key = [width, height, t0, t1, S.rows.low, S.rows.high, S.stamp].join();
   if (run.shown === key) return;  // such as while a slider changes the other schedule
   run.shown = key;
-  const classes = S.palette.of[k], background = rgb(S.background);
-  const draw = (frame) => rasterise(run.pieces, classes, S.palette, background, frame);
-  const frame = frameOf(t0, t1, low, high, width, height);
-  const wideKey = [S.stamp, S.whole.t0, S.whole.t1].join();
-  const { image, drawn } = overview(run, frame, S.whole, wideKey, draw) || draw(frame);
-  Object.assign(between, { width: image.width, height: image.height });
-  between.getContext("2d", IN_MEMORY).putImageData(image, 0, 0);
-  const scale = scaleOf(width, height);
+  labelRun(k);
   g.fillStyle = S.background;
   g.fillRect(0, 0, width, height);
+  if (isFar()) drawShares(k, g, width, height, ratio);
+  else drawJobs(k, g, frameOf(t0, t1, low, high, width, height), scaleOf(width, height), ratio);
+}
+
+function drawJobs(k, g, frame, scale, ratio) {
+  const run = S.runs[k], classes = S.palette.of[k];
+  const { image, drawn } = rasterise(run.pieces, classes, S.palette, rgb(S.background), frame);
+  Object.assign(between, { width: image.width, height: image.height });
+  between.getContext("2d", IN_MEMORY).putImageData(image, 0, 0);
   g.imageSmoothingEnabled = false;
-  g.drawImage(between, 0, scale.y(low), width, (high - low) * scale.sy);
-  drawNodeLines(g, run, scale, width, ratio);
-  if (drawn < FEW) drawEdges(g, run, classes, scale, width, ratio);
+  g.drawImage(between, 0, scale.y(frame.low), frame.width, (frame.high - frame.low) * scale.sy);
+  drawNodeLines(g, run, scale, frame.width, ratio);
+  if (drawn < FEW) drawEdges(g, run, classes, scale, frame.width, ratio);
 }
 
 /** Lines between nodes, where they are high enough to be told apart. */

@@ -26,9 +26,23 @@ function drawOver() {
     const { g, width, height, ratio } = fitted($(`over${k}`)), scale = scaleOf(width, height);
     g.clearRect(0, 0, width, height);
     const at = { g, width, height, ratio, scale, run };
+    if (isFar()) { markPicked(at); return; }
     if (S.picked >= 0) drawStory(at, S.picked, S.palette.table[S.palette.of[k][S.picked]]);
     if (S.hover >= 0) outline(at, S.hover, ink(), 2);
   });
+}
+
+/** From afar: a line where the picked job started, and its number. */
+function markPicked({ g, ratio, scale, run, width, height }) {
+  const j = S.picked, x = j < 0 ? -1 : scale.x(run.start[j]);
+  if (x < 0 || x > width) return;
+  g.fillStyle = ink();
+  g.fillRect(x - ratio, 0, 2 * ratio, height);
+  const text = `job ${S.jobs.number[j]}`, right = x > width / 2;
+  g.font = `${11 * ratio}px system-ui, sans-serif`;
+  g.textAlign = right ? "right" : "left";
+  g.textBaseline = "bottom";
+  g.fillText(text, x + (right ? -5 : 5) * ratio, height - 3 * ratio);
 }
 
 /** The boxes of a job: [x, y, width, height]. */

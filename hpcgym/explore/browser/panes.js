@@ -5,11 +5,6 @@ const CURVES = {
   queue: { title: "queued jobs", top: null },
   power: { title: "power (W)", top: null },
 };
-const TICKS = [
-  1, 5, 15, 60, 300, 900, 1800, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY,
-  14 * DAY, 30 * DAY, 90 * DAY, 365 * DAY,
-];
-
 /** Curves of each pane in view: the mean of each pixel, in a band from least to greatest. */
 function curvesIn(name, width) {
   const { t0, t1 } = S.view, bands = [];
@@ -19,16 +14,37 @@ function curvesIn(name, width) {
 }
 
 function drawCurves() {
+  $("used").parentElement.hidden = isFar();  // it is what the shares add up to
   for (const name of Object.keys(CURVES)) {
     if ($(name).parentElement.hidden) continue;
     const { g, width, height, ratio } = fitted($(name));
     const { bands, top } = curvesIn(name, width);
-    const y = (value) => height - 1 - (value / top) * (height - 24 * ratio);
+    const y = yOf(top, height, ratio);
     g.fillStyle = S.background;
     g.fillRect(0, 0, width, height);
     for (const [band, k] of bands) drawBand(g, band, y, width, lineColour(k), ratio);
+    drawLevels(g, roundLevels(top), y, width, ratio, counted);
     $(`label-${name}`).dataset.top = counted(Math.round(top));
     labelCurve(name);
+  }
+}
+
+/** Where values lie on a pane, below its label. */
+const yOf = (top, height, ratio) => (value) => height - 1 - (value / top) * (height - 24 * ratio);
+
+/** Round values at the right edge, and thin lines through the pane. */
+function drawLevels(g, levels, y, width, ratio, text) {
+  g.font = `${10 * ratio}px system-ui, sans-serif`;
+  g.textAlign = "right";
+  g.textBaseline = "bottom";
+  for (const level of levels) {
+    g.fillStyle = S.dark ? "#ffffff22" : "#00000018";
+    g.fillRect(0, Math.round(y(level)), width, ratio);
+    g.strokeStyle = S.background;
+    g.lineWidth = 3 * ratio;
+    g.strokeText(text(level), width - 3 * ratio, y(level));
+    g.fillStyle = softInk();
+    g.fillText(text(level), width - 3 * ratio, y(level));
   }
 }
 
@@ -56,20 +72,15 @@ function labelCurve(name, time = null) {
 
 /** Ticks of the axis: [time, text]. */
 function ticks(width, ratio) {
-  const { t0, t1 } = S.view, ideal = ((t1 - t0) * 110 * ratio) / width;
-  const step = TICKS.find((size) => size >= ideal) || 1000 * DAY;
-  const found = [], { origin } = S.clock;
-  for (let at = Math.ceil((t0 + origin) / step) * step; at - origin <= t1; at += step) {
-    const time = at - origin, text = step >= DAY ? S.clock.day(time + 1) : S.clock.minutes(time);
-    found.push([time, step < 60 ? S.clock.seconds(time) : text]);
-  }
-  return found;
+  const { t0, t1 } = S.view, step = stepOf(((t1 - t0) * 110 * ratio) / width);
+  const inView = edgesOf(S.clock, step, t0, t1).filter((time) => time >= t0 && time <= t1);
+  return inView.map((time) => [time, stepText(S.clock, step, time)]);
 }
 
 function drawAxis() {
   const { g, width, height, ratio } = fitted($("axis")), { x } = scaleOf(width, 1);
   g.clearRect(0, 0, width, height);
-  g.fillStyle = S.dark ? "#b8bfc5" : "#444444";
+  g.fillStyle = softInk();
   g.font = `${11 * ratio}px system-ui, sans-serif`;
   g.textAlign = "center";
   g.textBaseline = "top";

@@ -9,6 +9,7 @@ function panesShown() {
     canvases: [...pane.querySelectorAll("canvas")],
     run: pane.dataset.run === undefined ? null : Number(pane.dataset.run),
     fans: pane.id === "fans-pane",
+    waits: pane.contains($("daily-waits")),
     label: pane.querySelector(".label").textContent,
     width: pane.clientWidth,
     height: pane.clientHeight,
@@ -60,7 +61,7 @@ function svgText() {
   for (const pane of panes) {
     // a nested svg cuts off what lies outside of the view
     const part = shape("svg", { y: top, width, height: pane.height });
-    part.append(...(pane.run !== null ? jobShapes(pane) : pane.fans ? fanPicture(pane) : curveShapes(pane)));
+    part.append(...(pane.run !== null ? (isFar() ? shareShapes : jobShapes)(pane) : pane.fans ? fanPicture(pane) : pane.waits ? waitShapes(pane) : curveShapes(pane)));
     part.append(shape("text", { x: 6, y: 14, fill: ink(), ...halo }, pane.label));
     sheet.append(part);
     top += pane.height;
@@ -92,6 +93,20 @@ function jobShapes({ run: k, width, height, canvases }) {
   return shapes;
 }
 
+function shareShapes({ run: k, width, height }) {
+  const boxes = shareBoxes(k, farOf(k, width), width, height);
+  return boxes.map(([x, y, w, h, group]) => shape("rect", { x: short(x), y: short(y), width: short(w), height: short(h), fill: groupColour(group) }));
+}
+
+function waitShapes({ width, height }) {
+  const { shown, top } = waitsShown(width), y = yOf(top, height, 1), { x } = scaleOf(width, 1);
+  return shown.flatMap(({ edges, median, high }, k) => [...median.keys()].filter((bin) => high[bin]).flatMap((bin) => {
+    const box = { x: short(x(edges[bin])), width: short(x(edges[bin + 1]) - x(edges[bin])), fill: lineColour(k) };
+    const band = { y: short(y(high[bin])), height: short(y(median[bin]) - y(high[bin])), opacity: 0.25 };
+    return [shape("rect", { ...box, ...band }), shape("rect", { ...box, y: short(y(median[bin]) - 1), height: 1.6 })];
+  }));
+}
+
 function fanPicture({ width, height }) {
   const room = roomOfFans(fansShown(), S.picked, height, 1);
   const { boxes, dots } = fanShapes(room, S.runs[0].start, scaleOf(width, 1).x, width, 1);
@@ -102,7 +117,7 @@ function fanPicture({ width, height }) {
 
 function curveShapes({ canvases, width, height }) {
   const { bands, top } = curvesIn(canvases[0].id, width);
-  const y = (value) => short(height - 1 - (value / top) * (height - 24));
+  const at = yOf(top, height, 1), y = (value) => short(at(value));
   return bands.map(([{ mean }, k]) => {
     const points = Array.from(mean, (value, x) => `${x},${y(value)}`).join(" ");
     return shape("polyline", { points, fill: "none", stroke: lineColour(k), "stroke-width": 1.3 });

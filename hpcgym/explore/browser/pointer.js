@@ -24,6 +24,7 @@ function jobAt(k, clientX, clientY) {
 /** The job under the pointer in a Gantt chart, k, or among the fans. */
 function jobUnder(pane, k, event) {
   if (pane.id === "fans-pane") return fanAt(event.clientY);
+  if (isFar()) return -1;
   return k === null ? -1 : jobAt(k, event.clientX, event.clientY);
 }
 
@@ -91,6 +92,9 @@ function onUp(event, pane, k) {
     $("brush").style.display = "none";
     const [from, to] = [done.x, event.clientX].sort((a, b) => a - b);
     showTime(timeAt(pane, from), timeAt(pane, to));
+  } else if (!done.moved && k !== null && isFar()) {
+    const time = timeAt(pane, event.clientX);
+    showTime(time - WEEK / 2, time + WEEK / 2);
   } else if (!done.moved && (k !== null || pane.id === "fans-pane")) pick(jobUnder(pane, k, event));
 }
 
@@ -120,7 +124,11 @@ function showTip(event, time, j, k) {
     lines.push(`waited ${span(run.start[j] - jobs.submit[j])}, ran ${span(run.end[j] - run.start[j])}`);
     if (k === null) lines.push(expectedOf(j));
   }
-  const node = nodeAt(event, k);
+  const far = k !== null && isFar(), node = far ? "" : nodeAt(event, k);
+  if (far) {
+    for (const [name, share] of sharesAt(k, time).slice(0, 4)) lines.push(`${name}: ${(100 * share).toFixed(1)} % of the machine`);
+    lines.push(element("span", { className: "soft" }, "click: a week of jobs"));
+  }
   lines.push(element("span", { className: "soft" }, `${clock.seconds(time)}${node}`));
   const tip = $("tip");
   tip.replaceChildren(...lines.map((line) => element("div", {}, line)));

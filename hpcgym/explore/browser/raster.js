@@ -1,9 +1,6 @@
 // The Gantt chart as pixels: each has the mean colour of what lies in it, so that nothing is lost
 // or widened, however small.
 
-const MANY = 150000;  // pieces, from which on a wide picture is kept
-const WIDE = 16384;  // pixels from its left to its right
-
 /** What is to be drawn: [t0, t1) and rows from low to high, each a pixel, or on the most there are. */
 function frameOf(t0, t1, low, high, width, most) {
   const height = Math.max(1, Math.min(high - low, most));
@@ -90,42 +87,4 @@ function finish(steps, full, image, [br, bg, bb]) {
       out[i] = (255 << 24) | (Math.min(blue, 255) << 16) | (Math.min(green, 255) << 8) | Math.min(red, 255);
     }
   }
-}
-
-/**
- * A frame out of a wide picture of the whole schedule, whose bins are averaged: {image, drawn};
- * null where single pieces are few enough, or the wide picture is too coarse.
- */
-function overview(run, frame, whole, key, draw) {
-  const bins = ((frame.t1 - frame.t0) / (whole.t1 - whole.t0)) * WIDE / frame.width;
-  if (run.pieces.n < MANY || bins < 2 || frame.low > 0 || frame.high < run.rows) return null;
-  const present = `${key},${frame.height}`;
-  if (run.wideKey !== present) {
-    const { image } = draw(frameOf(whole.t0, whole.t1, 0, run.rows, WIDE, frame.height));
-    run.wide = { data: image.data, height: image.height };
-    run.wideKey = present;
-    kept = null;  // its memory is this picture
-  }
-  return { image: averaged(run.wide, frame, whole), drawn: run.pieces.n };
-}
-
-function averaged(wide, frame, whole) {
-  const image = new ImageData(frame.width, wide.height), out = image.data, from = wide.data;
-  const binAt = (x) => {
-    const time = frame.t0 + ((frame.t1 - frame.t0) * x) / frame.width;
-    return Math.round(((time - whole.t0) / (whole.t1 - whole.t0)) * WIDE);
-  };
-  const edges = Int32Array.from({ length: frame.width + 1 }, (_, x) => binAt(x));
-  for (let y = 0, at = 0; y < wide.height; y++) {
-    for (let x = 0; x < frame.width; x++, at += 4) {
-      const a = Math.max(edges[x], 0), b = Math.min(edges[x + 1], WIDE);
-      if (b <= a) continue;  // outside of the schedule: see-through
-      let r = 0, g = 0, l = 0;
-      for (let i = (y * WIDE + a) * 4, end = i + (b - a) * 4; i < end; i += 4) {
-        r += from[i]; g += from[i + 1]; l += from[i + 2];
-      }
-      out[at] = r / (b - a); out[at + 1] = g / (b - a); out[at + 2] = l / (b - a); out[at + 3] = 255;
-    }
-  }
-  return image;
 }

@@ -25,6 +25,7 @@ const S = {
 
 const $ = (id) => document.getElementById(id);
 const theme = () => (S.dark ? "dark" : "light");
+const softInk = () => (S.dark ? "#b8bfc5" : "#444444");
 const ink = () => (S.dark ? "#ffffff" : "#000000");
 const lineColour = (k) => (S.dark ? ["#56B4E9", "#FF9D5C"] : ["#0072B2", "#D55E00"])[k];
 

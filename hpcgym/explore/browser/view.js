@@ -10,6 +10,7 @@ function draw() {
     asked = 0;
     S.runs.forEach((_, k) => drawGantt(k));
     drawCurves();
+    drawWaits();
     drawAxis();
     drawMap();
     drawFans();

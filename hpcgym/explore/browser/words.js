@@ -43,6 +43,7 @@ function clockOf({ epoch, zone, first }) {
     minutes: (time) => full(time).slice(0, -3),
     day: (time) => full(time).split(format ? " " : ",")[0],
     // of the log's clock, from which ticks are counted; in a zone days begin by its hour
+    dated: format !== null,
     origin: first + (epoch || 0) + (format ? offsetOf(dated, epoch + first) : 0),
   };
 }

@@ -242,6 +242,7 @@ STATE: dict[str, str] = {
     "free": "share of the machine that is free, 0 to 1",
     "free_1h": "the same in an hour, by predicted ends, if nothing starts",
     "queued": "number of waiting jobs",
+    "behind": "time [s] for which these would fill the machine, by their requested times",
     "hour": "hour of the day, 0 to 24, by UnixStartTime of the log; without it 0 s is Monday 0 h",
     "weekday": "day of the week, 0 (Monday) to 6",
     "machine_size": "what `free` is a share of: processors of the machine",
@@ -255,7 +256,9 @@ STATE: dict[str, str] = {
     "known_runs": "number of its user's ended jobs, at most five",
 }
 #: The names of STATE with the same value for all jobs.
-STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday", "machine_size"})
+STATE_OF_ALL = frozenset(
+    {"free", "free_1h", "queued", "behind", "hour", "weekday", "machine_size"}
+)
 #: The names of STATE that depend on what is free on the machine.
 STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
 #: Name of STATE -> how many last run times of each user it needs.

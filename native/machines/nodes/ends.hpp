@@ -87,6 +87,11 @@ class NodeEnds {
     if (!known) known.emplace(m.layout(), j);
     return *known;
   }
+  // The nodes that no job fills which runs beyond a time: any others hold no unit until then.
+  const std::uint64_t* unfilled_by(const Nodes& m, i64 time) {
+    list(m);
+    return unfilled_[ended_by(time)];
+  }
   // How many units of a job fit on these nodes now, or at least enough.
   i64 units_now(const Nodes& m, i64 j, const NodeSet& nodes) {
     list(m);
@@ -98,14 +103,11 @@ class NodeEnds {
         found += m.held(m.free(), static_cast<i64>(w * 64) + std::countr_zero(left), j);
     return found;
   }
-  // When a job fits on these nodes: now, or after ends of running jobs. If it does not fit before
-  // `stop`, any later time may be returned, or never.
+  // When a job fits on these nodes, of which enough are unfilled by `stop`: now, or after ends of
+  // running jobs. If it does not fit before `stop`, any later time may be returned, or never.
   i64 fits(const Nodes& m, i64 j, const NodeSet& nodes, i64 stop) {
     const EmptyNodes& of_kind = empty_nodes(m, j);
     const i64 units = m.layout().units(j);
-    list(m);
-    // other nodes hold no more than empty ones
-    if (of_kind.units(nodes, unfilled_[ended_by(stop)]) < units) return never;
     i64 found = units_now(m, j, nodes), last = never;
     if (found >= units) return now_;
     later_.resize(m.free().size());

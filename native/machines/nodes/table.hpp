@@ -29,7 +29,7 @@ class NodeTable {
       : rules_(&m.rules),
         ends_(m),
         by_reservations_(m.nodes->n_nodes), by_windows_(by_reservations_), open_(by_reservations_),
-        for_all_(m.nodes->n_nodes), for_job_(for_all_), idle_(for_all_), chosen_(for_all_) {}
+        for_all_(m.nodes->n_nodes), for_job_(for_all_), idle_(for_all_), chosen_(for_all_), closed_(for_all_) {}
 
   // Each pass begins anew.
   void keep(Archive& a) { a(put_off, idle_planned); }
@@ -79,10 +79,9 @@ class NodeTable {
     while (go_to_enough(first, after) && after <= latest) {
       const std::size_t behind = next_opening(first, after);
       const i64 opens = behind == none ? latest : periods_[behind].begin;
-      note_open(first, after + length);
-      // throughout they may be fewer than at each time
-      const bool holds = tested_->units(for_job_, for_all_.words.data()) >= units_;
-      const i64 found = holds ? ends_.fits(m, j, for_job_, std::min(opens, latest)) : never;
+      const i64 stop = std::min(opens, latest);
+      const bool holds = note_open(first, after + length, ends_.unfilled_by(m, stop));
+      const i64 found = holds ? ends_.fits(m, j, for_job_, stop) : never;
       if (found != never && found < after) put_off = true;
       if (found == never && behind == none) return forever;
       const i64 time = found != never ? std::max(found, after) : forever;
@@ -105,8 +104,8 @@ class NodeTable {
   // it keep their free resources, as allocations use those of the whole machine.
   bool starts_now(Nodes& m, i64 j, i64 length, bool others) {
     begin_test(m, j, length);
-    note_open(period_at(now_), now_ + length);
-    if (ends_.units_now(m, j, for_job_) < m.layout().units(j)) return false;
+    if (!note_open(period_at(now_), now_ + length, ends_.unfilled_by(m, now_))) return false;
+    if (ends_.units_now(m, j, for_job_) < units_) return false;
     choose(m, j, others ? for_all_ : for_job_);
     return true;
   }
@@ -118,11 +117,18 @@ class NodeTable {
     free_.clear();
     for_all_.words = m.open();
     while (true) {
-      for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] &= open_[p][w];
-      i64 cores = 0;
-      for_all_.each([&](i64 node) { cores += m.free()[index(node * resources)]; });
-      if (free_.empty() || free_.back().cores > cores) free_.push_back({at, cores});
-      if (cores == 0 || ++p == periods_.size()) return;
+      std::uint64_t lost = 0;
+      for (std::size_t w = 0; w < open_.width; ++w) {
+        const std::uint64_t before = for_all_.words[w];
+        lost |= before ^ (for_all_.words[w] &= open_[p][w]);
+      }
+      if (free_.empty() || lost != 0) {
+        i64 cores = 0;
+        for_all_.each([&](i64 node) { cores += m.free()[index(node * resources)]; });
+        if (free_.empty() || free_.back().cores > cores) free_.push_back({at, cores});
+        if (cores == 0) return;
+      }
+      if (++p == periods_.size()) return;
       at = periods_[p].begin;
     }
   }
@@ -176,8 +182,8 @@ class NodeTable {
   std::vector<i64> needed_;  // resources that those do not need which some windows are open to
   std::vector<NodeSets> by_needed_;     // the nodes that these leave open in each period
   // Sets of nodes: open during the run of the job tested; of these, those that can hold a unit of
-  // it; reserved without a job on them; chosen.
-  NodeSet for_all_, for_job_, idle_, chosen_;
+  // it; reserved without a job on them; chosen; closed last.
+  NodeSet for_all_, for_job_, idle_, chosen_, closed_;
   // Of the job tested: what empty nodes hold; its length, units, and nodes at least; how many
   // periods have been looked at; which of the resources above bar it.
   const EmptyNodes* tested_ = nullptr;
@@ -204,8 +210,9 @@ class NodeTable {
   std::pair<std::size_t, std::size_t> remove(NodeSets& sets, i64 begin, i64 end,
                                              std::span<const Cell> cells) {
     const std::size_t first = split(begin), last = split(end);
+    closed_.list(cells);
     for (std::size_t p = first; p < last; ++p)
-      for (const Cell& c : cells) sets.remove(p, c.node);
+      for (std::size_t w = 0; w < sets.width; ++w) sets.words(p)[w] &= ~closed_.words[w];
     return {first, last};
   }
   // The same in the sets of reservations or windows of all jobs.
@@ -324,13 +331,22 @@ class NodeTable {
         return;
       }
   }
-  // Note the nodes that are open from a period until a time.
-  void note_open(std::size_t first, i64 until) {
+  // Note the nodes that are open from a period until a time. Return whether the job tested fits on
+  // those of them that are among some others; if not, others may be noted.
+  bool note_open(std::size_t first, i64 until, const std::uint64_t* among) {
     for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] = open(first, w);
-    for (std::size_t p = first + 1; p < periods_.size() && periods_[p].begin <= until; ++p)
-      for (std::size_t w = 0; w < open_.width; ++w) for_all_.words[w] &= open(p, w);
+    if (tested_->units(for_all_, among) < units_) return false;
+    for (std::size_t p = first + 1; p < periods_.size() && periods_[p].begin <= until; ++p) {
+      std::uint64_t lost = 0;
+      for (std::size_t w = 0; w < open_.width; ++w) {
+        const std::uint64_t before = for_all_.words[w];
+        lost |= before ^ (for_all_.words[w] &= open(p, w));
+      }
+      if (lost != 0 && tested_->units(for_all_, among) < units_) return false;
+    }
     for (std::size_t w = 0; w < open_.width; ++w)
       for_job_.words[w] = for_all_.words[w] & tested_->usable.words[w];
+    return true;
   }
   // Choose the nodes of a job that fits on some nodes. All others have no room.
   void choose(Nodes& m, i64 j, const NodeSet& nodes) {
