@@ -34,12 +34,13 @@ class Answers {
   template <class S>
   explicit Answers(S& s) : model_(&s.model) {
     const Model& m = *model_;
+    state_.keep_runs();
     if (m.learning) learner.emplace(m);
     if (m.accounts) shares.emplace(m);
     if (m.learning && !m.learning->hold.empty()) s.held.own(m.n_jobs);
     for (std::size_t half = 0; half < 2; ++half) {
       if (!m.is_scored(half)) continue;
-      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
+      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half], true);
       Program::each_state(m.expressions[half], [&](std::size_t name) {
         state_.name(name);
         sees_state_ = true;
@@ -90,7 +91,9 @@ class Answers {
       // room on nodes is only known now
       if (!std::remove_cvref_t<decltype(s.machine)>::alike && state_.sees_room())
         return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
-      contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0));
+      const bool is_plain = S::has_alike_units && !s.rules().holds;
+      const Room room{static_cast<double>(state_.room()), static_cast<double>(model_->capacity), is_plain};
+      contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0), room);
       if (!contenders_.is_bounded()) return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
     } else if (s.queue.listed.empty() || !contenders_.is_bounded()) {
       return;
@@ -199,10 +202,11 @@ class Answers {
       if (s.arrivals) coming = s.arrivals->coming(s.log, s.rules().passes == Passes::per_event);
       const auto& [first, second] = model_->expressions;
       state_.read_pass(s, coming, first.codes.empty() ? second.clock : first.clock);
+      if (state_.sees_runs()) state_.note_runs(s, rows_);
     }
     for (std::size_t half = 0; half < 2; ++half) {
       if (!programs_[half]) continue;
-      programs_[half]->follow(rows_, times(half));
+      programs_[half]->follow(rows_, times(half), [&](std::size_t name, i64 j) { return state_.of_runs(s, name, j); });
       programs_[half]->begin_pass(state_, weights);
     }
   }
