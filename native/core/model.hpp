@@ -71,6 +71,8 @@ struct Rules {
   // of holding long jobs back: [s] of waiting that halve the units held back, 0: never
   bool holds = false;
   i64 erode = 0;
+  // [s] up to this wait of the head candidates may also end in time by `candidate_times`; 0: never
+  i64 relax = 0;
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
   bool picks = false;   // an agent picks jobs to start before the blocked head
@@ -98,7 +100,7 @@ struct Rules {
   void keep(Archive& a) {
     a(passes, primary, secondary, estimate, correction, depth, threshold, last, remembered, strict, tested,
       tested_of_user, window, every, at_events, all_every, resolution, linear, reserves_all, managed, timeout,
-      off_time, on_time, holds, erode, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
+      off_time, on_time, holds, erode, relax, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
       put_offs, put_off_for);
   }
 };
@@ -137,6 +139,7 @@ struct Model {
   const Score* second_scores = nullptr;
   const i64* predicted = nullptr;  // [s] at submission
   const double* held = nullptr;    // units that a job holds back before it has waited
+  const i64* candidate_times = nullptr;  // [s] run times of relaxed backfilling
   const i64* users = nullptr;      // numbers from 0, if needed
   i64 n_users = 0;
   const Outage* outages = nullptr;  // by time, repairs before failures of the same time
@@ -170,7 +173,7 @@ struct Model {
     some.n_jobs = n;
     const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
     move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
-         some.held, some.users, some.stops.group);
+         some.held, some.candidate_times, some.users, some.stops.group);
     if (restricted) some.quotas.move(first);
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
     if (some.learning) move(some.learning->classes, some.learning->asked);

@@ -35,7 +35,7 @@ class OfShapes : public OfEpisode {
   const Table& table_;
   const i64 first_;
   std::vector<Job> jobs_;
-  std::vector<i64> keys_, second_keys_, predicted_;
+  std::vector<i64> keys_, second_keys_, predicted_, candidate_times_;
   std::vector<Score> scores_, second_scores_;
   std::vector<double> held_;
 
@@ -50,6 +50,7 @@ class OfShapes : public OfEpisode {
     own(jobs_, model.jobs), own(keys_, model.keys), own(second_keys_, model.second_keys);
     own(scores_, model.scores), own(second_scores_, model.second_scores);
     own(predicted_, model.predicted), own(held_, model.held);
+    own(candidate_times_, model.candidate_times);
   }
   // Let a job have its k-th shape.
   void shape(i64 j, i64 k) {
@@ -61,6 +62,7 @@ class OfShapes : public OfEpisode {
     take(jobs_, all.jobs), take(keys_, all.keys), take(second_keys_, all.second_keys);
     take(scores_, all.scores), take(second_scores_, all.second_scores);
     take(predicted_, all.predicted), take(held_, all.held);
+    take(candidate_times_, all.candidate_times);
   }
 };
 
