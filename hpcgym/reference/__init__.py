@@ -62,6 +62,9 @@ Backfilling
     order; ties always in submission order. If none is given: "fcfs" under the policy "fcfs", else
     "spf"; fair share has its own.
     until-shadow: as EASY with extra = 0, and now + predicted < T.
+32. relax: as long as the head has waited less than this, the lesser of a job's prediction and of
+    its candidate_estimate stands for the prediction in rule 12, but not in T. The latter is
+    predicted as the policy estimate is, rule 4. Not with rules 25, 27 and 29.
 13. conservative: each queued job holds a reservation for its whole predicted length, made when it
     is submitted, at the earliest time where it fits among running jobs (until their predicted
     ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
@@ -217,9 +220,11 @@ An extract of a trace
 20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
-    as blocked head, even where nothing else is queued, but none under a policy whose order changes
-    as jobs wait (or are predicted anew), for the next pass may have another head; conservative:
-    the reservation made at submission; -1 where there was none.
+    as blocked head, even where nothing else is queued. Under a policy whose order changes as jobs
+    wait (or are predicted anew) only a pass promises at whose beginning, after rule 27, a queued
+    job could start: all that it needs is free (rule 30), and rule 24 does not pass it over. Another
+    may be the head later. conservative: the reservation made at submission; -1 where there was
+    none.
 17. backfilled: started at a pass that left a job before it in the primary order waiting.
 """
 

@@ -38,6 +38,7 @@ class Answers {
     if (m.learning) learner.emplace(m);
     if (m.accounts) shares.emplace(m);
     if (m.learning && !m.learning->hold.empty()) s.held.own(m.n_jobs);
+    if (m.learning && m.learning->of_candidates) s.candidate_times.own(m.n_jobs);
     for (std::size_t half = 0; half < 2; ++half) {
       if (!m.is_scored(half)) continue;
       if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half], true);
@@ -54,7 +55,8 @@ class Answers {
   void keep(Archive& a) { a(learner, shares, weights); }
   // [s] by job, the run times that policies see, if learned; else nullptr.
   const i64* learned_times() const {
-    return learner && learner->predicts_order() ? learner->ordered_by.data() : nullptr;
+    const bool sees = learner && learner->predicts_order() && model_->learning->of_orders;
+    return sees ? learner->ordered_by.data() : nullptr;
   }
   // Give the waiting jobs their scores when a simulation begins.
   template <class S>
@@ -214,7 +216,7 @@ class Answers {
   void list(S& s) {
     const i64* learned = learned_times();
     const auto list = [&](i64 j) { rows_.list(j, s.job(j), learned ? learned[j] : 0); };
-    Changes &of_queue = s.queue.changes, *of_times = learner ? &learner->changes : nullptr;
+    Changes &of_queue = s.queue.changes, *of_times = learned ? &learner->changes : nullptr;
     const bool only_queued = !s.arrivals && !s.stops && s.arrived == 0;
     if (only_queued && rows_.n_changes() > 0 && of_queue.known && (!of_times || of_times->known)) {
       rows_.begin(false);
