@@ -480,9 +480,9 @@ MUTANTS = (
     ),
     Mutant(
         "only who has ended by now leaves nodes",
-        "native/machines/nodes/ends.hpp",
-        "ended_by(stop)",
-        "ended_by(now_)",
+        "native/machines/nodes/table.hpp",
+        "ends_.unfilled_by(m, stop)",
+        "ends_.unfilled_by(m, now_)",
     ),
     Mutant(
         "all futures have the run times of the first",
