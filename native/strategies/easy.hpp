@@ -264,7 +264,7 @@ class Easy {
   }
   // Whether a job that starts now counts as one that runs past the shadow time.
   bool lasts(const Entry& e, const Bounds& b) const {
-    if (b.longest < forever) return e.span > b.longest;
+    if (s.rules().relax == 0 || b.longest < forever) return e.span > b.longest;
     return std::min(e.span, s.candidate_times[e.job]) > s.shadow.time - s.time - s.rules().strict;
   }
   // Whether a job may start now before the head; if so, the machine has chosen its place.
