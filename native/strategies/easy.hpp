@@ -106,7 +106,7 @@ class Easy {
     const Entry e = entry_of(j);
     const Bounds b = bounds();
     const bool starts = may_backfill(e, b);
-    if (starts) note_backfilled(e, b);
+    if (starts) note_backfilled(e, lasts(e, b));
     return {true, starts};
   }
 
@@ -195,7 +195,7 @@ class Easy {
     const Bounds b = bounds();
     if (!may_backfill(e, b)) return;
     s.queue.leave(j, e.span);
-    note_backfilled(e, b);
+    note_backfilled(e, lasts(e, b));
     s.start(j);
   }
   Entry entry_of(i64 j) const { return {0, s.of(j).predicted, s.machine.width(j), j}; }
@@ -264,7 +264,7 @@ class Easy {
   }
   // Whether a job that starts now counts as one that runs past the shadow time.
   bool lasts(const Entry& e, const Bounds& b) const {
-    if (b.longest < forever) return e.span > b.longest;
+    if (s.rules().relax == 0 || b.longest < forever) return e.span > b.longest;
     return std::min(e.span, s.candidate_times[e.job]) > s.shadow.time - s.time - s.rules().strict;
   }
   // Whether a job may start now before the head; if so, the machine has chosen its place.
@@ -288,9 +288,9 @@ class Easy {
     return block.least_span > b.longest ||
            (block.narrow_known && block.narrow[index(class_of(b.room))] > b.longest);
   }
-  void note_backfilled(const Entry& e, const Bounds& b) {
+  void note_backfilled(const Entry& e, bool takes_extra) {
     if (s.time + e.span > s.shadow.time) {
-      if (lasts(e, b)) s.shadow.extra -= e.width;
+      if (takes_extra) s.shadow.extra -= e.width;
       else s.changed = true;  // by the run times that make the shadow time, it is later now
     }
     s.of(e.job).backfilled = s.passed = true;
@@ -325,7 +325,7 @@ class Easy {
       const Entry e = entry;
       block.erase(i);
       s.queue.leave_by_key(e.job);
-      note_backfilled(e, b);
+      note_backfilled(e, lasts(e, b));
       s.start(e.job);
       b = bounds();
     }
@@ -372,7 +372,7 @@ class Easy {
         continue;
       }
       s.queue.leave(best, e.span);
-      note_backfilled(e, b);
+      note_backfilled(e, lasts(e, b));
       s.start(best);
     }
   }
