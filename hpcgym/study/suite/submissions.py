@@ -104,7 +104,7 @@ class Submission:
         log: TaskLog,
         seed: int,
         kept: Kept,
-        metrics: dict[str, float],
+        metrics: Mapping[str, float],
         steps: int | None = None,
     ) -> None:
         """Add the schedules of a log: write their file, then what is told.
