@@ -221,6 +221,8 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
         correction="incremental",
         threshold=7200.0,
         hold=0.1,
+        relax="24h",
+        candidate_estimate="typical-ratio",
         passes="per-event",
         policy_estimate="user-ratio",
     )
