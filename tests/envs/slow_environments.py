@@ -304,7 +304,14 @@ class Inspecting(Asking):
             if not self.fits(job, now):
                 return job
             self.start_unless_put_off(job, now, backfilled=False)
+            if job in self.left_out:
+                self.look_who_could_start(now)
+            else:  # it could
+                self.promises = True
         return None
+
+    def barred(self, job: Any) -> bool:
+        return job in self.left_out or bool(super().barred(job))
 
     def backfill_around(self, head: Any, now: int) -> None:
         shadow, extra = self.shadow(head, now)
