@@ -157,13 +157,15 @@ def write_onnx(path: str | Path, network: Network) -> None:
         ("MatMul", ["scaled", "skip"], "of_inputs"),
         ("Add", ["of_inputs", "of_units"], "scores"),
     ]
-    sides = [("inputs", ["jobs", len(network.inputs)]), ("scores", ["jobs"])]
-    shown = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, of) for name, of in sides]
+    given = helper.make_tensor_value_info(
+        "inputs", TensorProto.DOUBLE, ["jobs", len(network.inputs)]
+    )
+    made = helper.make_tensor_value_info("scores", TensorProto.DOUBLE, ["jobs"])
     graph = helper.make_graph(
-        [helper.make_node(kind, taken, [made]) for kind, taken, made in steps],
+        [helper.make_node(kind, taken, [name]) for kind, taken, name in steps],
         "scores of jobs",
-        shown[:1],
-        shown[1:],
+        [given],
+        [made],
         [numpy_helper.from_array(np.ascontiguousarray(v), name) for name, v in numbers.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)

@@ -45,7 +45,7 @@ _BY_GREATEST = ("requested_memory", "user_id", "group_id", "executable")
 Rows = NDArray[np.int64]
 
 
-class Network:
+class PublishedNetwork:
     """A network that gives each job a number: the greater, the rather it is taken.
 
     Parameters
@@ -183,20 +183,20 @@ class RLScheduler:
 
     Parameters
     ----------
-    folder : with its checkpoint; see :class:`Network`.
+    folder : with its checkpoint; see :class:`PublishedNetwork`.
     sampled : whether actions are drawn, as their program does; else the best is taken.
     seed : the same seed draws the same in the same episode, whatever was played before.
 
     Raises
     ------
-    HpcgymError : what :class:`Network` raises.
+    HpcgymError : what :class:`PublishedNetwork` raises.
     """
 
     env_id = "hpcgym/JobSelection-v2"
 
     def __init__(self, folder: str | Path, sampled: bool = False, seed: int = 0) -> None:
         self.name = f"rlscheduler{'-sampled' if sampled else ''}:{folder}"
-        self.network, self.sampled, self.seed = Network(folder), sampled, seed
+        self.network, self.sampled, self.seed = PublishedNetwork(folder), sampled, seed
         self.env_options = {
             "backfill": "easy",
             "backfill_order": "spf",
@@ -243,7 +243,7 @@ def load(text: str) -> RLScheduler:
 
     Raises
     ------
-    HpcgymError : what :class:`Network` raises.
+    HpcgymError : what :class:`PublishedNetwork` raises.
     """
     prefix, _, folder = text.partition(":")
     return RLScheduler(folder, sampled=prefix.endswith("-sampled"))

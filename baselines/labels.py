@@ -26,6 +26,8 @@ _WORDS = {
     "policy_estimate": "policies by {}",
     "threshold": "threshold {} s",
     "hold": "hold {}",
+    "relax": "relaxed for {} s",
+    "candidate_estimate": "candidates by {}",
     "quota": "quota {}",
     "maintenance": "maintenance {}",
     "preemption": "preemption {}",
@@ -184,13 +186,15 @@ def describe(scheduler: Scheduler, *, whole: bool = False) -> str:
     parts.append(_times(scheduler, "estimate"))
     if not _never_too_short(rules["estimate"]):
         parts.append(f"{scheduler.correction} correction")
-    for rule in ("threshold", "hold", *SITE_RULES):
+    for rule in ("threshold", "hold", "relax", *SITE_RULES):
         value = rules[rule]
         if value not in (None, "none"):
             text = value if isinstance(value, str) else f"{value:,}"
             parts.append(_WORDS[rule].format(text))
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
+    if rules["candidate_estimate"] is not None:
+        parts.append(f"candidates by {_times(scheduler, 'candidate_estimate')}")
     if rules["fair_share"] is not None and any(scheduler.usage_orders):
         parts.append(f"fair share {rules['fair_share']}")
     own = ["nodes of its own choice"] if chooses_nodes(scheduler.dispatcher) else []

@@ -487,7 +487,7 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         assert isinstance(of, Baseline)
         demanded = of.rules | demanded
         return Baseline(demanded.pop("policy", of.policy), str(name), demanded)
-    if is_network(name) or (isinstance(name, str) and name in _VARIANTS):
+    if isinstance(name, str) and (is_network(name) or name in _VARIANTS):
         of_name = find_scheduler(name) if is_network(name) else _VARIANTS[name]
         scheduler, plain = of_name.given(), Scheduler().given()
         policy = scheduler.pop("policy")

@@ -183,11 +183,11 @@ def without(task: Task, agent: str, seed: int = 0) -> Found:
             found[text][held_out.log.name] = reached(held_out, rule)
         make = practice(task, [log for log in task.logs if log is not held_out.log])
         learned = found_agent(agent, task, held_out.log).train(make, seed, task.steps)
-        rule = getattr(learned, "scheduler", None)
-        if not isinstance(rule, Scheduler):
+        formula = getattr(learned, "scheduler", None)
+        if not isinstance(formula, Scheduler):
             raise HpcgymError(f"{agent} does not become a scheduler when it is trained")
-        print(f"# {held_out.log.name}: {rule.policy}", flush=True)
-        found[agent][held_out.log.name] = reached(held_out, rule)
+        print(f"# {held_out.log.name}: {formula.policy}", flush=True)
+        found[agent][held_out.log.name] = reached(held_out, formula)
     return found
 
 

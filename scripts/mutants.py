@@ -97,9 +97,8 @@ MUTANTS = (
     Mutant(
         "on nodes a job that ends at the shadow time takes from the head",
         "native/strategies/easy.hpp",
-        "e.span > b.longest",
-        "e.span >= b.longest",
-        after="passes(e.job, ",
+        "return e.span > b.longest;",
+        "return e.span >= b.longest;",
     ),
     Mutant(
         "a quota lets one job more run",
@@ -333,8 +332,8 @@ MUTANTS = (
     Mutant(
         "weeks count from second 0 of the log's clock",
         "hpcgym/schedule/measures.py",
-        "workload.since_first_submit[jobs] //",
-        "workload.submit_time[jobs] //",
+        "since = result.workload.since_first_submit if",
+        "since = result.workload.submit_time if",
         tests="tests/schedule/test_group_metrics.py",
     ),
     Mutant(
@@ -480,9 +479,9 @@ MUTANTS = (
     ),
     Mutant(
         "only who has ended by now leaves nodes",
-        "native/machines/nodes/ends.hpp",
-        "ended_by(stop)",
-        "ended_by(now_)",
+        "native/machines/nodes/table.hpp",
+        "ends_.unfilled_by(m, stop)",
+        "ends_.unfilled_by(m, now_)",
     ),
     Mutant(
         "all futures have the run times of the first",

@@ -67,7 +67,14 @@ def of_state() -> st.SearchStrategy[str]:
 
 #: Inputs of networks: of jobs, of passes, of both; some are infinite or no numbers at times.
 _INPUTS = ["log(requested)", "log(processors)-log(machine_size)", "area/100", "ratio", "user"]
-_INPUTS += ["free", "free_1h", "log(1+queued)", "hour/24", "in_use(processors)", "tanh(queued-3)"]
+_INPUTS += [
+    "free",
+    "free_1h",
+    "log(1+queued)",
+    "log(1+behind)",
+    "in_use(processors)",
+    "tanh(queued-3)",
+]
 _INPUTS += ["log(wait+60)", "wait/requested", "fits", "leaves", "user_running", "user_waiting"]
 _INPUTS += ["log(max(last_run,1))", "mean_run-requested", "free*log(requested)", "wait*free"]
 _INPUTS += ["log(wait)", "log(wait-20)", "1/wait", "asked(processors)*queued", "time_limit", "f4"]

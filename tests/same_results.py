@@ -59,6 +59,7 @@ def assert_same_results(slow: hpcgym.Result, fast: hpcgym.Result) -> None:
     assert slow.workload.submit_time.tolist() == fast.workload.submit_time.tolist()
     assert (slow.given is None) == (fast.given is None)
     assert plain(slow.policy_run_time) == plain(fast.policy_run_time)
+    assert plain(slow.candidate_run_time) == plain(fast.candidate_run_time)
     assert slow.metrics == fast.metrics
 
 

@@ -109,7 +109,8 @@ def test_cases_have_all_names_of_the_library(guard: SimpleNamespace) -> None:
         ("env", {environment[len("hpcgym/") : -len("-v0")] for environment in IDS}),
     ):
         assert {*known} <= tried[rule], rule
-    rare = {"saf-typical-80h", "aged-safe", "largest-co"}  # like others but for a number
+    # like others but for a number
+    rare = {"saf-typical-80h", "aged-safe", "aged-hold", "evolved-hold", "largest-co"}
     named = set().union(*tried.values())
     assert {*POLICIES, *SCHEDULERS, *COSCHEDULERS} - rare <= named
     kinds = {"fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb", "cph-0", "pcp20"}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym import HpcgymError
-from hpcgym.agents.rlscheduler import Network
+from hpcgym.agents.rlscheduler import PublishedNetwork
 from hpcgym.benchmarks.rlscheduler import runs
 from hpcgym.benchmarks.rlscheduler.runs import BEST, DRAWN, LOGS, WHOLE
 from hpcgym.benchmarks.studies.harness import Folder, Studied
@@ -89,7 +89,7 @@ def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
     except HpcgymError as error:
         warn_caller(f"{log} is left out: {error}", WorkloadWarning)
         return
-    weights = sha256_of(Network(models / name).data_file)
+    weights = sha256_of(PublishedNetwork(models / name).data_file)
     network = {"folder": str(models / name), "weights_sha256": weights}
     most = QUICK_SEQUENCES if quick else None
     for setting, jobs in logs.items():

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
-from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight, chosen
+from hpcgym.agents.rlscheduler import PublishedNetwork, RLScheduler, Sight, chosen
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.studies.harness import same_jobs
 from hpcgym.study.evaluation.environments import act_out
@@ -57,7 +57,9 @@ def least_score(jobs: Workload, policy: str) -> Select:
     return lambda queue, time, free: min(queue, key=scores.__getitem__)
 
 
-def by_network(network: Network, sight: Sight, chance: np.random.Generator | None) -> Select:
+def by_network(
+    network: PublishedNetwork, sight: Sight, chance: np.random.Generator | None
+) -> Select:
     """Return what selects the job that a network takes: its best, or drawn by chance."""
     processors = sight.processors
 
@@ -289,7 +291,7 @@ def play_part(task: Mapping[str, Any]) -> dict[str, list[float]]:
 
 def _by_theirs(log: Workload, task: Mapping[str, Any], backfill: bool) -> Played:
     """Play by their rules."""
-    network = None if task["policy"] in SCORES else Network(task["folder"])
+    network = None if task["policy"] in SCORES else PublishedNetwork(task["folder"])
     for first, number in task["sequences"]:
         jobs = log.take(slice(first, first + number))
         if network is None:

@@ -78,6 +78,10 @@ class WeighedRules(PredictedRules):
     hold SHARE|KEY=VALUE,...|none : Long jobs start only if up to this share of the machine stays
         free behind them: share=0.1, from_s=3600, factor=64, erode_s=14400,
         by=requested|policy_estimate|both.
+    relax TIME|none : Until the first job that waits has waited so long (24h), others may start
+        before it if they end in time by --candidate-estimate, and may break its promise.
+    candidate_estimate NAME : These run times; names as for --estimate. [default: those of policies,
+        or typical-ratio in place of requested times]
     fair_share FILE|KEY=VALUE,...|none : For policies by usage: half_life_s=604800, damping=1,
         accounts=group, formula=fair-tree, charged=gpu; or a TOML file with these and the tables
         shares and accounts.
@@ -85,6 +89,8 @@ class WeighedRules(PredictedRules):
 
     threshold: str | None = None
     hold: str | None = None
+    relax: str | None = None
+    candidate_estimate: str | None = None
     fair_share: str | None = None
 
 

@@ -197,10 +197,10 @@ explained = partial(click.command, cls=ExplainedCommand)
 #: What ``-h`` leaves out: headings, and options below others.
 _RARE_HEADINGS = ("Power", "Shared nodes", "Running")
 _RARE = {
-    "arrivals", "backfill_order", "correction", "dependencies", "dispatch_time",
-    "errors", "failures", "fair_share", "fields", "figures", "force",
+    "arrivals", "backfill_order", "candidate_estimate", "correction", "dependencies",
+    "dispatch_time", "errors", "failures", "fair_share", "fields", "figures", "force",
     "hold", "horizon", "log", "maintenance", "pair_estimate", "passes", "penalty",
-    "policy_estimate", "population", "preemption", "quota", "reference", "restarts",
+    "policy_estimate", "population", "preemption", "quota", "reference", "relax", "restarts",
     "samples", "scale", "sigma", "start", "tensorboard", "train_share", "tz",
     "warmup",
 }  # fmt: skip

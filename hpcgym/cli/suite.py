@@ -115,11 +115,11 @@ def run_agent(
             note(f"\n{folder} keeps what is done: the same command goes on")
         raise
     for name in done.tasks:
-        for log in done.tasks[name]["logs"]:
-            episodes = done.told(name, log).values()
+        for played in done.tasks[name]["logs"]:
+            episodes = done.told(name, played).values()
             mean = sum(metrics["mean_bsld"] for metrics in episodes) / len(episodes)
             seeds = f" over {len(episodes)} seeds" if len(episodes) > 1 else ""
-            click.echo(f"{name}, {log}: mean BSLD {shown(mean)}{seeds}")
+            click.echo(f"{name}, {played}: mean BSLD {shown(mean)}{seeds}")
 
 
 @suite.command("report")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,8 +20,10 @@ from hpcgym.envs.core.base import (
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.rules import MOST_RELAXED_S
+from hpcgym.units import in_seconds
 
 #: What is usual where a rule orders the queue.
 FOLLOWING: Mapping[str, Any] = {
@@ -57,14 +60,52 @@ def read_following(
     return options
 
 
+#: The value of ``promise`` under which no candidate can delay the head.
+KEPT = "kept"
+
+
 def read_backfill(
-    workload: Any = DEFAULT_WORKLOAD, *, policy: Any = "fcfs", **arguments: Any
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    policy: Any = "fcfs",
+    promise: Any = KEPT,
+    **arguments: Any,
 ) -> Definition:
     """Return what the environment is by its arguments; others are for ``read_options``."""
     options = read_following(workload, policy, ("easy", "until-shadow"), **arguments)
     if options.window < 2:
         raise HpcgymError("window must be at least 2 jobs: the head, and one that may start")
-    return Definition(CANDIDATES_KIND, options, spaces.Discrete(options.window))
+    broken_s = _broken_s(promise)
+    if broken_s and options.scheduler.relax is not None:
+        raise HpcgymError(
+            "promise and relax do not go together: by one any job that fits may start while the"
+            " head has not waited for long, by the other those that probably end in time"
+        )
+    return Definition(
+        CANDIDATES_KIND,
+        options,
+        spaces.Discrete(options.window),
+        {"promise": promise},
+        breaks_s=broken_s,
+    )
+
+
+def _broken_s(promise: Any) -> int:
+    """Return up to which wait of the head its promise may be broken [s], 0: never.
+
+    Raises
+    ------
+    HpcgymError : neither "kept" nor a time.
+    """
+    if isinstance(promise, str) and promise == KEPT:
+        return 0
+    seconds = in_seconds(promise, "promise")
+    if not is_number(seconds) or not 0 <= seconds <= MOST_RELAXED_S:
+        raise HpcgymError(
+            f"promise must be 'kept', or up to which wait of the head it may be broken, such as"
+            f" '24h', not {promise!r}"
+        )
+    return math.ceil(seconds)
 
 
 @page
@@ -80,7 +121,9 @@ class Backfill(SchedulingEnv):
     EASY's reservation: at the *shadow time* enough processors will be free for it, and some *extra*
     ones. A *candidate* fits now, and either ends by the shadow time or takes extra processors only.
     The agent says which candidate starts next, or none. All times are predictions: by them, it
-    cannot delay the head.
+    cannot delay the head, unless `promise` is a time: until the head has waited for that long any
+    job that fits is a candidate. The metric `promises_broken` of a result tells how many heads
+    started later than they were first promised.
 
     {Description}
 
@@ -118,6 +161,8 @@ class Backfill(SchedulingEnv):
 
     | `policy` | `"fcfs"` | as in `hpcgym.simulate`, but no function, and nothing that looks at \
 usage |
+    | `promise` | `"kept"` | or up to which wait of the head it may be broken: seconds, or a text \
+such as `"24h"` |
     | `backfill` | `"easy"` | or `"until-shadow"`: there are no extra processors |
     | `backfill_order` | `"fcfs"` | the agent takes its place; with `passes="per-event"` a pass \
 follows each submission unless this is `"fcfs"` |
@@ -144,6 +189,7 @@ follows each submission unless this is `"fcfs"` |
     action_kind: ClassVar[str] = "backfill"
     usual: ClassVar[Mapping[str, Any]] = FOLLOWING
     read_arguments = staticmethod(read_backfill)
+    promise: Any
 
     action_masks = single.action_masks
 

@@ -197,7 +197,7 @@ usage |
     | `backfill_order` | `None` | order in which jobs are backfilled: `"fcfs"`, `"sjbf"` or any \
 policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
     | `features` | the first eight | as elsewhere, but no expressions |
-    | `quota` | none | as elsewhere; no shape of a job may be larger than a quota lets run |
+    | `quota` | `None` | as elsewhere; no shape of a job may be larger than a quota lets run |
 
     ## Reference
 

@@ -15,7 +15,7 @@ from hpcgym.files.writing import plain
 from hpcgym.names import NAMED, ONCE_CALLED
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.units import WEEK_S
 from hpcgym.words import counted
@@ -116,7 +116,7 @@ def _start(result: Result, known: NDArray[np.bool_], row: int, job: int) -> int:
 
 def _cut(scheduler: Scheduler, kept: NDArray[Any]) -> Scheduler:
     """Return a scheduler for some of the jobs, or rows: estimates may have a number for each."""
-    given = {"estimate": scheduler.estimate, "policy_estimate": scheduler.policy_estimate}
+    given = {rule: getattr(scheduler, rule) for rule in PREDICTING}
     cut = {
         rule: np.asarray(estimate)[kept]
         for rule, estimate in given.items()

@@ -15,6 +15,7 @@ from hpcgym.names import CORE, FEATURES, MEMORY, PARTITION
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.simulation.nodes import simulates_as_pool
+from hpcgym.simulation.prepare import candidate_times_of
 from hpcgym.units import duration
 from hpcgym.words import counted
 from hpcgym.workload.amounts import asked_of
@@ -68,6 +69,8 @@ RIGHTS = {
     "stopped": "stopped others to start, or may have",
     "order": "started in turn, first of the queue",
     "shadow": "had to end before the first job of the queue could start",
+    "relaxed": "probably ended before the first job of the queue could start, which had not waited"
+    " for long, and may have delayed it",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
     "filled": "were backfilled",
@@ -233,7 +236,7 @@ def rights(
     result: Result, others: watching.Meanwhile, passes: Sequence[watching.Pass]
 ) -> list[str]:
     """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
-    shadows = {pass_.at.time: pass_.at.shadow for pass_ in passes}
+    shadows = {pass_.at.time: pass_.at for pass_ in passes}
     chosen = result.outside or result.dispatcher is not None
     plans = result.scheduler.reserve.several
     names = []
@@ -258,9 +261,23 @@ def rights(
         elif start not in shadows:  # the passes cannot be made again
             names.append("filled")
         else:
-            ends = start + int(result.predicted_run_time[row])
-            names.append("shadow" if ends <= shadows[start] else "extra")
+            names.append(_right_behind(result, row, shadows[start]))
     return names
+
+
+def _right_behind(result: Result, row: int, at: watching.Moment) -> str:
+    """Return by what right a job started at a pass before the first job that waits."""
+    until = at.shadow - (result.scheduler.reserve.kind == "until-shadow")
+    if at.time + int(result.predicted_run_time[row]) <= until:
+        return "shadow"
+    limit, submit = result.scheduler.relax, result.workload.submit_time
+    if limit is None or at.head < 0 or at.time - int(submit[at.head]) >= limit:
+        return "extra"
+    times = result.candidate_run_time
+    if times is None:  # known beforehand
+        run = np.minimum(result.workload.run_time, result.workload.requested_time)
+        times = candidate_times_of(result.workload, result.scheduler, run)
+    return "relaxed" if at.time + int(times[row]) <= until else "extra"
 
 
 # --- An explanation in words: plain sentences, the answer first -----------------------------------

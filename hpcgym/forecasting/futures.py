@@ -16,6 +16,7 @@ from hpcgym.processors import threads_here
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import knows_run_times
 from hpcgym.scheduler.orders import expressions_of
+from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.scheduler.whole_nodes import own_nodes_by
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.allowance import spend
@@ -29,7 +30,6 @@ from hpcgym.workload.model import Initial, Workload
 
 if TYPE_CHECKING:
     from hpcgym.forecasting.state import MachineState
-    from hpcgym.scheduler.rules import Scheduler
 
 
 class Futures:
@@ -203,8 +203,9 @@ def _with(jobs: Workload, **columns: NDArray[Any]) -> Workload:
 
 def _check_rules(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that look at run times that nobody can know."""
-    for name in ("estimate", "policy_estimate"):
-        if knows_run_times(getattr(scheduler, name)):
+    for name in PREDICTING:
+        estimate = getattr(scheduler, name)
+        if estimate is not None and knows_run_times(estimate):
             raise HpcgymError(
                 f"{name}={scheduler.describe()[name]!r} and forecasts do not go together: nobody"
                 " knows the run times of jobs that have not ended"

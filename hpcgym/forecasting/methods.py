@@ -45,7 +45,7 @@ class AtSubmission(NamedTuple):
     recent: Floats
 
 
-class Learner(NamedTuple):
+class LearnedBy(NamedTuple):
     """What boosting learns, and what it sees beside the state at a submission.
 
     Attributes
@@ -75,7 +75,7 @@ class Method(NamedTuple):
 
     says: str
     quantiles: Callable[[AtSubmission, Floats], Floats] | None = None
-    learner: Learner | None = None
+    learner: LearnedBy | None = None
     pooled: bool = False
 
 
@@ -120,19 +120,19 @@ TABLE = {
     ),
     "boosting": Method(
         "quantiles by boosting over the state, from waits of jobs that had started",
-        learner=Learner("recent"),
+        learner=LearnedBy("recent"),
         pooled=True,
     ),
     "median, learned": Method(
         "the point of medians, and its errors by boosting over the state",
-        learner=Learner(
+        learner=LearnedBy(
             "futures", lambda m: m.median, lambda m: logs_of(np.array([m.median])).tolist()
         ),
         pooled=True,
     ),
     "futures, learned": Method(
         "the median of futures, and its errors by boosting over state and futures",
-        learner=Learner("futures", lambda m: float(quantiles(m.samples, [0.5])[0]), _told),
+        learner=LearnedBy("futures", lambda m: float(quantiles(m.samples, [0.5])[0]), _told),
         pooled=True,
     ),
     "pool": Method(

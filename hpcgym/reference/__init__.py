@@ -62,6 +62,9 @@ Backfilling
     order; ties always in submission order. If none is given: "fcfs" under the policy "fcfs", else
     "spf"; fair share has its own.
     until-shadow: as EASY with extra = 0, and now + predicted < T.
+32. relax: as long as the head has waited less than this, the lesser of a job's prediction and of
+    its candidate_estimate stands for the prediction in rule 12, but not in T. The latter is
+    predicted as the policy estimate is, rule 4. Not with rules 25, 27 and 29.
 13. conservative: each queued job holds a reservation for its whole predicted length, made when it
     is submitted, at the earliest time where it fits among running jobs (until their predicted
     ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
@@ -172,13 +175,18 @@ What orders may look at
     14 and 27, use it. Jobs that are submitted now wait already. free: processors less
     those of running jobs, rule 10, over processors; free_1h: the same, less those of jobs that are
     predicted to end more than an hour from now; queued: jobs that wait; behind: the sum of their
-    p~ q over processors; hour, weekday: of the time now; fits: whether what rule 21 says a job
-    needs is free, and on nodes all its units have room, whatever rules 24 and 25 say; leaves: what
-    is free less its q, over processors, else 0;
+    p~ q over processors; hour, weekday: of the time now; machine_size: processors of the machine;
+    fits: whether what rule 21 says a job needs is free, and on nodes all its units have room,
+    whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
     user_running, user_waiting: jobs of its user that run, and wait; last_run, mean_run, spread_run:
     p of the last terminated job of its user, mean and standard deviation of p of the last five, or
     of those that there are; p~, p~ and 0 without any; known_runs: how many these are; in_use of an
     amount: what jobs that run ask for of it together. Suspended jobs neither run nor wait.
+    A network has expressions as inputs, each less its center, over its scale. A sum of weighted
+    inputs is of those of the job from the bias on, plus those that are the same for all jobs of a
+    pass, from 0 on, and then each of the others. The score is such a sum from 0 on, the skip, plus
+    those of hidden units, of which tanh is taken, times their outputs: every fourth of these is
+    added up from 0 on, and then (first + second) + (third + fourth).
 31. Quotas by time: as in rule 24, but a running job has what it asks for times what is left of its
     requested time, and a job is too much by what it asks for times its requested time; the bound is
     in minutes. A suspended job keeps what is left of its time. A pass follows at the second at
@@ -212,9 +220,11 @@ An extract of a trace
 20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
-    as blocked head, even where nothing else is queued, but none under a policy whose order changes
-    as jobs wait (or are predicted anew), for the next pass may have another head; conservative:
-    the reservation made at submission; -1 where there was none.
+    as blocked head, even where nothing else is queued. Under a policy whose order changes as jobs
+    wait (or are predicted anew) only a pass promises at whose beginning, after rule 27, a queued
+    job could start: all that it needs is free (rule 30), and rule 24 does not pass it over. Another
+    may be the head later. conservative: the reservation made at submission; -1 where there was
+    none.
 17. backfilled: started at a pass that left a job before it in the primary order waiting.
 """
 

@@ -30,6 +30,8 @@ USUAL: dict[str, Any] = {
     "passes": "per-timestamp",
     "policy_estimate": "requested",
     "hold": None,
+    "relax": None,
+    "candidate_estimate": None,
     "quotas": (),
     "windows": (),
     "spared": (),
@@ -67,6 +69,8 @@ class Events:
         self.backfill_order = rules["backfill_order"]
         self.estimator = Estimator(rules["estimate"])
         self.policy_estimator = Estimator(rules["policy_estimate"])
+        self.relax = rules["relax"]
+        self.candidate_estimator = Estimator(rules["candidate_estimate"] or "requested")
         self.policy = self.by_policy_time(score_of(rules["policy"]))
         self.correction = rules["correction"]
         self.threshold = rules["threshold"]
@@ -101,6 +105,7 @@ class Events:
         self.running: list[Job] = []  # in the order they started
         self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
         self.expired_since_pass = False
+        self.promises = True  # whether the pass may promise the head a start, rule 16
         self.due: int | None = None  # when a pass is due, whatever happens
         self.slurm: Any = settings_of_slurm(self.backfill)  # None under other rules
         self.joined: dict[int, int] = {}  # number -> when it ends in profiles, rule 23
@@ -242,6 +247,7 @@ class Events:
         """Begin with what another simulation has learned."""
         self.terminated = before.terminated
         self.estimator, self.policy_estimator = before.estimator, before.policy_estimator
+        self.candidate_estimator = before.candidate_estimator
 
     def order_changes(self) -> bool:
         """Whether the next pass may have another order of the same jobs."""
@@ -329,8 +335,9 @@ class Events:
         self.predict_for_policies(job, now)
 
     def predict_for_policies(self, job: Job, now: int) -> None:
-        """Predict what policies look at (rule 4)."""
+        """Predict what policies look at (rule 4), and by what candidates are judged (rule 32)."""
         job.policy_time = self.policy_estimator.predict(*self.known(job, now))
+        job.candidate_time = self.candidate_estimator.predict(*self.known(job, now))
         job.knows = len(self.terminated.get(job.user, []))
 
     def renew(self, now: int) -> None:
@@ -364,7 +371,7 @@ class Events:
             return
         self.running.remove(job)
         self.terminated.setdefault(job.user, []).append(job)
-        for estimator in (self.estimator, self.policy_estimator):
+        for estimator in (self.estimator, self.policy_estimator, self.candidate_estimator):
             estimator.learn(job)
         if not self.follows:
             return

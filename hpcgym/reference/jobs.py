@@ -47,6 +47,7 @@ class Job:
     reservation: int = -1  # the present promise (conservative)
     beside: int = 0  # processors that it keeps free beside the job's own
     policy_time: int = -1  # what policies look at in place of the requested time
+    candidate_time: int = -1  # by what it is judged where backfilling is relaxed
     recorded_wait: int = -1  # of the trace
     came: int = 0  # how many had been submitted then, with it
     place: int = 0  # in the order of the starts

@@ -314,12 +314,11 @@ class NodeSimulation(NodeRooms):
         extra = self.free(moment) - self.need(head, now)
         later = self.free_nodes(moment)
         slack = room_for(head, later) - head.units
-        if head.reserved_start == -1 and not self.order_changes():
-            head.reserved_start = moment
+        self.promise_head(head, moment)
         for job in self.candidates(now):
             if job is head or self.barred(job) or not self.fits(job, now):
                 continue
-            if now + job.predicted <= moment - (self.backfill == "until-shadow"):
+            if self.in_time(job, head, now, moment):
                 self.start(job, now, backfilled=True)
                 continue
             if self.backfill == "until-shadow":

@@ -359,7 +359,7 @@ class ByExpression:
 # --- Networks -------------------------------------------------------------------------------------
 
 #: What is the same for all jobs of a pass.
-OF_PASS = {"free", "free_1h", "queued", "hour", "weekday", "machine_size"}
+OF_PASS = {"free", "free_1h", "queued", "behind", "hour", "weekday", "machine_size"}
 
 
 class ByNetwork:

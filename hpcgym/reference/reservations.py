@@ -22,6 +22,7 @@ class Reservations(Events):
     def start_in_order(self, now: int, most: int | None = None) -> Job | str | None:
         """Start jobs in primary order; return the first that does not fit, or TOO_MANY."""
         head = None
+        self.look_who_could_start(now)
         for looked, job in enumerate(self.primary_order(now)):
             if looked == most:
                 return TOO_MANY
@@ -73,19 +74,37 @@ class Reservations(Events):
         period = 1 if self.slurm is None else self.slurm["calc_period"]
         return now // period * period if period else -1
 
+    def look_who_could_start(self, now: int) -> None:
+        """Rule 16: see whether the pass may promise a start."""
+        self.promises = not self.order_changes() or any(
+            self.has_place(job, now) and not self.barred(job) for job in self.queue
+        )
+
+    def promise_head(self, head: Job, time: int) -> None:
+        """Rule 16."""
+        if head.reserved_start == -1 and self.promises:
+            head.reserved_start = time
+
     def backfill_around(self, head: Job, now: int) -> None:
         """Rule 12, and rule 16 for the head."""
         shadow, extra = self.shadow(head, now)
-        if head.reserved_start == -1 and not self.order_changes():
-            head.reserved_start = shadow
+        self.promise_head(head, shadow)
         for job in self.candidates(now):
             if job is head or self.barred(job) or not self.fits(job, now):
                 continue
-            if now + job.predicted <= shadow - (self.backfill == "until-shadow"):
+            if self.in_time(job, head, now, shadow):
                 self.start(job, now, backfilled=True)
             elif job.processors <= extra and self.backfill != "until-shadow":
                 extra -= job.processors
                 self.start(job, now, backfilled=True)
+
+    def in_time(self, job: Job, head: Job, now: int, shadow: int) -> bool:
+        """Rules 12 and 32: whether a job that starts now is to end before the head starts."""
+        length = job.predicted
+        if self.relax is not None and now - head.submit < self.relax:
+            length = min(length, job.candidate_time)
+        until: int = shadow - (self.backfill == "until-shadow")
+        return now + length <= until
 
     def shadow(self, head: Job, now: int) -> tuple[int, int]:
         """Return when the blocked head can start at the latest, and what is left over then."""
@@ -110,6 +129,7 @@ class Reservations(Events):
     def schedule_to_depth(self, now: int, depth: int) -> None:
         """Rule 22."""
         self.drop_reservations()
+        self.look_who_could_start(now)
         kept, shadow = 0, -1
         for job in self.primary_order(now):
             if kept == depth:
@@ -122,8 +142,8 @@ class Reservations(Events):
                 continue
             kept += 1
             shadow = max(shadow, job.reservation)
-            if kept == 1 and job.reserved_start == -1 and not self.order_changes():
-                job.reserved_start = job.reservation
+            if kept == 1:
+                self.promise_head(job, job.reservation)
         if kept < depth:
             return
         for job in self.candidates(now):
@@ -307,6 +327,7 @@ class SlurmPasses(Reservations):
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
         most_of_user = self.slurm["bf_max_job_user"] or math.inf
         looked, kept, head = 0, 0, None
+        self.look_who_could_start(now)
         of_user: dict[int, int] = {}
         order = list(self.primary_order(now))
         for job in order:
@@ -327,8 +348,8 @@ class SlurmPasses(Reservations):
                 job.reservation = -1
                 continue
             kept += 1
-            if job is head and job.reserved_start == -1 and not self.order_changes():
-                job.reserved_start = job.reservation
+            if job is head:
+                self.promise_head(job, job.reservation)
         started = sum(job.start == now for job in self.running) > began
         again = (
             self.goes_on(waited, started, order)

@@ -54,7 +54,7 @@ def leaves(state: State, job: Job, _: Any) -> float:
 def behind(state: State, _: Job, workload: Any) -> float:
     """Return for how long the waiting jobs would fill the machine, by their requested times."""
     work = sum(int(requested(job, workload)) * state.width_of(job) for job in state.queue)
-    return work / state.machine
+    return float(work / state.machine)
 
 
 def last_run(state: State, job: Job, workload: Any) -> float:

@@ -237,6 +237,8 @@ class Facts:
     wait, run : (n,) [s].
     bsld : (n,) bounded slowdowns; one nan without jobs.
     machine : the schedule from its beginning on: of the machine, all jobs count, and all runs.
+    delays : (n_promised,) [s] from the first promise to a job to its first start, below 0 of those
+        that started before; of jobs that were promised a start.
     span : [s] the makespan C, last end - first submission; 0 without jobs.
     busy : processor seconds of jobs.
     energies : name -> J, by what processors or nodes do; none without a span.
@@ -251,7 +253,17 @@ class Facts:
         self.machine = result.runs.from_begin
 
     @cached_property
-    def span(self) -> float:  # noqa: D102 - the class says what it is
+    def delays(self) -> NDArray[np.int64]:  # noqa: D102 - the class says what it is
+        result, begun = self.result, self.result.start
+        if result.lost is not None:  # a job that lost its run has kept its promise
+            begun = begun.copy()
+            np.minimum.at(begun, result.lost.job, result.lost.start)
+        promised = self.jobs & (result.reserved_start >= 0)
+        delays: NDArray[np.int64] = (begun - result.reserved_start)[promised]
+        return delays
+
+    @cached_property
+    def span(self) -> float:  # noqa: D102
         seen = self.machine
         if not len(seen.start):
             return 0
@@ -424,6 +436,14 @@ METRICS = (
     ),
     # each scheduler has a threshold of its own: fewer beyond a longer one are not better
     Metric("starved_share", "starved", "%", NEITHER, 100, _starved, of_jobs=True),
+    Metric(  # of jobs that were promised a start; by the rules, or as another came first
+        "promises_broken", "promises broken", "%", LESS, 100,
+        lambda f: float((f.delays > 0).mean()) if f.delays.size else np.nan, of_jobs=True,
+    ),
+    Metric(
+        "max_promise_delay_s", "max delay of a promise", "s", LESS, 1,
+        lambda f: max(f.delays.max().item(), 0) if f.delays.size else np.nan, of_jobs=True,
+    ),
     # cut at their requested time, or killed for a cap
     Metric(
         "killed_jobs", "killed jobs",
@@ -498,7 +518,7 @@ METRICS = (
 #: What names of metrics of resources begin with; behind it stands the resource.
 _IN_USE = "utilization_"
 #: What only a simulation can tell, by its rules.
-_BY_RULES = ("backfilled_share", "starved_share")
+_BY_RULES = ("backfilled_share", "starved_share", "promises_broken", "max_promise_delay_s")
 #: What is said of a machine, and needs all of its time; energies, too.
 _OF_THE_MACHINE = (
     *("utilization", "makespan_s", "mean_queue_length", "max_queue_length", "io_congestion"),
@@ -611,6 +631,9 @@ def compute_metrics(
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, nan without
       one.
+    - ``promises_broken``: of jobs that were promised a start (``reserved_start``), those that first
+      started later; ``max_promise_delay_s``: how much later at most, 0 if none. nan where none was
+      promised any: without reservations, with a dispatcher.
     - where jobs share nodes, ``mean_job_speedup``, compact run time / actual run time (ELiSE);
       ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of jobs that are
       compact, by the rules or because they are too wide; ``throughput_per_h``, jobs over C in

@@ -67,6 +67,8 @@ class Schedule:
         scheduler's other rules, and none was kept from starting.
     policy_run_time : (n_jobs,) int64 [s] the predictions that the policy looked at, where they were
         learned; else None.
+    candidate_run_time : (n_jobs,) int64 [s] the same of those by which relaxed backfilling judged
+        jobs; else None.
     learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
     allocation : the nodes of each job, on machines that have nodes; else None.
     dispatcher : the dispatcher that was asked, with whatever it has kept; else None.
@@ -112,6 +114,7 @@ class Schedule:
     outside: bool = False
     outside_orders: bool = False
     policy_run_time: NDArray[np.int64] | None = None
+    candidate_run_time: NDArray[np.int64] | None = None
     learned: Learned | None = None
     allocation: Allocation | None = None
     dispatcher: Any = None

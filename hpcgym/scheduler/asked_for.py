@@ -101,6 +101,8 @@ OF_ENVIRONMENTS = (
     "allocation",
     "threshold",
     "hold",
+    "relax",
+    "candidate_estimate",
     "fair_share",
     *SITE_RULES,
 )

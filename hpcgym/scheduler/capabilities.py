@@ -51,6 +51,7 @@ FEATURES = {
     "threshold": "a starvation threshold",
     "function": "a policy that is a function in Python",
     "hold": "hold",
+    "relax": "relaxed backfilling",
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
     "submitted": "quotas of submitted jobs",
@@ -119,6 +120,12 @@ NOT_BUILT = {
         " to hold under limits to come"
     ),
     "hold | slurm": "its plans are of nodes by name, and what is held back is on any of them",
+    "relax | whole nodes, shared nodes": (
+        "limits, or the jobs beside it, decide there when a candidate ends"
+    ),
+    "relax | maintenance, preemption": (
+        "then the reservation is one of a plan, in which each job has one run time"
+    ),
     "conservative, maintenance | shutdown": "reservations reckon with processors that are on",
     "maintenance, preemption | environments by rule": (
         "there jobs start around one reservation at most, no window is seen, and no job is stopped"

@@ -71,6 +71,10 @@ PASSES = {
 MEASURED = "measured"
 MOST_DISPATCH_TIME = 10**9
 
+#: How relaxed backfilling judges jobs if no run times are named, and its greatest limit [s].
+USUAL_OF_CANDIDATES = "typical-ratio"
+MOST_RELAXED_S = 2**53
+
 
 def _number_or_none(rule: str, value: Any) -> float | None:
     """Return a finite number, or None, checked."""
@@ -107,6 +111,17 @@ def _threshold(threshold: Any) -> float | None:
         hint = ", or a time such as '5h' or '2d'" if isinstance(threshold, str) else ""
         raise HpcgymError(f"threshold must be a number of at least 0 s{hint}, not {threshold!r}")
     return number
+
+
+def _relax(value: Any) -> float | None:
+    """Return up to which wait of the head backfilling is relaxed [s], checked; None: never."""
+    value = in_seconds(value.item() if isinstance(value, np.generic) else value, "relax")
+    if value is None:
+        return None
+    if not is_number(value) or not 0 <= value <= MOST_RELAXED_S:
+        hint = ", or a time such as '24h'" if isinstance(value, str) else ""
+        raise HpcgymError(f"relax must be 0 to 2^53 s{hint}, not {value!r}")
+    return value or None
 
 
 def _fair_share(value: Any, orders: Sequence[IndexPolicy | None]) -> FairShare:
@@ -242,6 +257,8 @@ class RulesOfEnvironments(TypedDict, total=False):
     allocation: str
     threshold: float | str | None
     hold: Any
+    relax: float | str | None
+    candidate_estimate: Estimate | None
     fair_share: Any
     quota: Any
     maintenance: Any
@@ -301,6 +318,13 @@ class Scheduler:
     hold : how jobs that are probably long are held back, a
         :class:`hpcgym.scheduler.backfilling.Hold` or what its ``parse`` takes: a share of the
         machine, a text, a mapping. None, as 0: they are not.
+    relax : relaxed backfilling, with "easy" and "until-shadow": until the first job that waits has
+        waited for so many seconds, or as long as a text says, such as ``"24h"``, jobs may also
+        start before it if they end in time by ``candidate_estimate``, whatever ``estimate`` says of
+        them. They may break what was promised to it. None, as 0: never.
+    candidate_estimate : the run times by which ``relax`` judges jobs, as ``policy_estimate``, which
+        it must be if both learn. None, the default, with ``relax``: ``policy_estimate``, or
+        "typical-ratio" in place of requested times.
     quota : how much jobs may have at once, ``jobs`` that run, ``processors`` or any resource that
         they ask for: of each user (``"user:gpu=4"``), of a queue
         (``"queue=normal:processors=512"``), of each user in it (``"queue=normal/user:jobs=10"``),
@@ -361,6 +385,8 @@ class Scheduler:
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
     hold: Any = None  # as a Hold or None
+    relax: float | None = None
+    candidate_estimate: Estimate | None = None  # None: the usual one, or without ``relax``
     quota: Any = None  # kept as a tuple of Quota
     maintenance: Any = None  # as a tuple of Window
     preemption: Any = None  # as a Preemption or None
@@ -383,12 +409,20 @@ class Scheduler:
         """Return the rules that differ from those of ``Scheduler()``."""
         usual, shown = Scheduler(), (rule.name for rule in fields(self) if rule.repr)
         values = {name: getattr(self, name) for name in shown}
-        differing = (f"{name}={v!r}" for name, v in values.items() if v != getattr(usual, name))
+        differing = (
+            f"{name}={v!r}"
+            for name, v in values.items()
+            if isinstance(v, np.ndarray) or v != getattr(usual, name)
+        )
         return f"Scheduler({', '.join(differing)})"
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
-        usual = {"backfill_order": self.backfill_order, "correction": self.correction}
+        usual = {
+            "backfill_order": self.backfill_order,
+            "correction": self.correction,
+            "candidate_estimate": self.candidate_estimate,
+        }
         vars(self)["_usual"] = [rule for rule, given in usual.items() if given is None]
         settle(self, "order", parse_policy(self.policy))
         settle(self, "policy", self.order.given)
@@ -413,6 +447,8 @@ class Scheduler:
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
         settle(self, "hold", Hold.parse(self.hold))
+        settle(self, "relax", _relax(self.relax))
+        settle(self, "candidate_estimate", self._candidate_estimate())
         places = ("nodes", "shared nodes") if self.reserve.shares else ()
         check(words=self.at_passes | dict.fromkeys(places, self.said("backfill")))
         settle(self, "quota", read_quotas(self.quota))
@@ -449,6 +485,31 @@ class Scheduler:
         object.__setattr__(self, "reserve", BackfillRule.parse("none"))
         object.__setattr__(self, "sweep_order", None)
 
+    def _candidate_estimate(self) -> Estimate | None:
+        """Return the run times by which candidates are judged, checked; None without ``relax``."""
+        given = self.candidate_estimate
+        if self.relax is None:
+            if given is not None:
+                raise HpcgymError("candidate_estimate is for relaxed backfilling: give relax, too")
+            return None
+        if not self.reserve.one:
+            raise HpcgymError(
+                f"relax does not go with {self.said('backfill')}: it is for 'easy' and"
+                " 'until-shadow', where the first job that waits has the only reservation"
+            )
+        of_policies = self.policy_estimate
+        if given is None:
+            requested = isinstance(of_policies, str) and of_policies == "requested"
+            return USUAL_OF_CANDIDATES if requested else of_policies
+        checked = check_estimate(given, "candidate_estimate")
+        both_learn = learns(of_policies) and learns(checked)
+        if both_learn and (isinstance(checked, str), checked) != (True, of_policies):
+            raise HpcgymError(
+                "candidate_estimate and policy_estimate both learn, and may not differ: not built:"
+                " leave candidate_estimate out"
+            )
+        return checked
+
     def _sweep_order(self) -> IndexPolicy | None:
         """Return the order of backfilling, which is checked, and kept as it was given."""
         if isinstance(self.backfill_order, str) and self.backfill_order == "sjbf":
@@ -480,6 +541,7 @@ class Scheduler:
             "per-event": (self.passes == "per-event", FEATURES["per-event"]),
             "function": (self.order.function is not None, f"policy={plain(self.policy)}"),
             "hold": (self.hold is not None, FEATURES["hold"]),
+            "relax": (self.relax is not None, self.said("relax")),
             "until-shadow": (kind == "until-shadow", backfill),
         }
         return {thing: words for thing, (asked, words) in things.items() if asked}
@@ -504,10 +566,13 @@ class Scheduler:
             "contiguous": (self.allocation == "contiguous", FEATURES["contiguous"]),
         }  # fmt: skip
         words = self.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
-        for rule in ("policy_estimate", "estimate"):
-            if learns(getattr(self, rule)):
+        for rule in reversed(PREDICTING):
+            estimate = getattr(self, rule)
+            if estimate is None:
+                continue
+            if learns(estimate):
                 words["averages" if self.averaged_jobs else "learned"] = said(rule)
-            if predictor_of(getattr(self, rule)) is not None:
+            if predictor_of(estimate) is not None:
                 words["predictor"] = said(rule)
         orders = zip(("policy", "backfill_order"), self.usage_orders, self.anew, strict=True)
         for rule, looks, expression in orders:
@@ -598,16 +663,24 @@ class Scheduler:
     @cached_property
     def averaged_jobs(self) -> int:
         """The number k if the estimate is a mean of k jobs that the simulator keeps, else 0."""
-        if learns(self.policy_estimate) or self.correction == "predicted-again":
+        if learns(self.second_estimate) or self.correction == "predicted-again":
             return 0
         return (average_of(self.estimate) or 0) if isinstance(self.estimate, str) else 0
+
+    @property
+    def second_estimate(self) -> Estimate:
+        """What is predicted beside ``estimate``: for policies, or for candidates if that learns."""
+        of_candidates = self.candidate_estimate
+        if of_candidates is None or learns(self.policy_estimate) or not learns(of_candidates):
+            return self.policy_estimate
+        return of_candidates
 
     @cached_property
     def asks_for_predictions(self) -> bool:
         """Whether the simulator stops at each submission, for a prediction."""
         if self.averaged_jobs:
             return False
-        return learns(self.estimate) or learns(self.policy_estimate)
+        return learns(self.estimate) or learns(self.second_estimate)
 
     def but(self, **changes: Unpack[Rules]) -> Scheduler:
         """Return the scheduler with some rules changed.
@@ -660,6 +733,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "backfill_order": ("fcfs",),
     "threshold": (None,),
     "hold": (None,),
+    "relax": (None,),
     "quota": ((),),
     "maintenance": ((),),
     "preemption": (None,),
@@ -667,6 +741,9 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }
+
+#: The rules that say how run times are predicted; the last is None without ``relax``.
+PREDICTING = ("estimate", "policy_estimate", "candidate_estimate")
 
 #: The rules for jobs that share nodes.
 OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")

@@ -6,6 +6,7 @@ machine, and a result is made of what has become of its jobs.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,7 +38,7 @@ from hpcgym.scheduler.policies.expressions import OF_AMOUNTS
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota, Window
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.driver import Run
 from hpcgym.simulation.limited import own_place
@@ -172,7 +173,7 @@ def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
     }
     for rule, order in zip(("policy", "backfill_order"), scheduler.orders, strict=True):
         lacks[f"{rule}={scheduler.describe()[rule]!r}"] = not _is_order(order)
-    for rule in ("estimate", "policy_estimate"):
+    for rule in PREDICTING:
         given = getattr(scheduler, rule)
         lacks[f"{rule}={given!r}"] = isinstance(given, str) and not _ESTIMATES.fullmatch(given)
     for what, asked in lacks.items():
@@ -226,7 +227,7 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
     hold = scheduler.hold
     same = ("backfill", "correction", "passes", "threshold")
     orders = zip(("policy", "backfill_order"), scheduler.orders, strict=True)
-    estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
+    estimates = {rule: getattr(scheduler, rule) for rule in PREDICTING}
     quotas, maintenance = scheduler.quota, scheduler.maintenance
     if cluster.groups:  # a printed one may close no node of the machine
         maintenance = tuple(window for window in maintenance if len(nodes_in(window, cluster)))
@@ -237,6 +238,7 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
             k: estimate.tolist() if isinstance(estimate, np.ndarray) else estimate
             for k, estimate in estimates.items()
         },
+        "relax": None if scheduler.relax is None else math.ceil(scheduler.relax),
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
             (
@@ -365,6 +367,8 @@ def _result_of(
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
     if learns(scheduler.policy_estimate):
         more["policy_run_time"] = _column([job.policy_time for job in jobs])
+    if scheduler.candidate_estimate is not None and learns(scheduler.candidate_estimate):
+        more["candidate_run_time"] = _column([job.candidate_time for job in jobs])
     return replace(Result.of(workload, cluster, scheduler, _schedule_of(jobs)), **more)
 
 

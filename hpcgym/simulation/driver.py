@@ -54,7 +54,7 @@ from hpcgym.workload.model import Initial
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.scheduler.estimates.learning import Learned
+    from hpcgym.scheduler.estimates.learning import Estimators, Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -188,7 +188,16 @@ class Simulation:
         if self.learning is None:
             return {}
         times = schedule.get("ordered_by") if len(schedule["start"]) else None
-        return {"learned": self.learned(), "policy_run_time": times}
+        return {"learned": self.learned(), **learned_times(self.learning.estimators, times)}
+
+
+def learned_times(by: Estimators, times: NDArray[np.int64] | None) -> dict[str, Any]:
+    """Return the run times that were learned for policies and candidates, by attributes of results.
+
+    ``times``: of the second estimate, (n_jobs,) [s], or None.
+    """
+    names = ("policy_run_time", "candidate_run_time")
+    return {name: times for name, is_of in zip(names, by.is_of, strict=True) if is_of}
 
 
 def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: Mapping[str, int]) -> Columns:
@@ -342,7 +351,7 @@ def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:
 
 def learns_in(scheduler: Scheduler) -> bool:
     """Return whether an estimate of the scheduler learns."""
-    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+    return learns(scheduler.estimate) or learns(scheduler.second_estimate)
 
 
 def order_of(

@@ -83,6 +83,7 @@ class Agent(NamedTuple):
     switches : whether an action may switch idle processors off.
     picks : whether the agent names, one by one, the jobs that start before a waiting head.
     puts_off : if each job that is to start may be put off: how often, and for how long at most [s].
+    breaks_s : up to which wait of the head any job that fits may be picked [s]; 0: never.
     sees : the parts of the state that are looked at, names of STATE.
     anew : whether the order is computed before each pass.
     """
@@ -93,6 +94,7 @@ class Agent(NamedTuple):
     switches: bool = False
     picks: bool = False
     puts_off: tuple[int, int] | None = None
+    breaks_s: int = 0
     sees: frozenset[str] = frozenset()
     anew: bool = False
 
@@ -118,6 +120,8 @@ class EngineInput:
     orders : in which waiting jobs are served, and backfilled.
     predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
     held : (n_jobs,) float64 processors that each job holds back; None if no job does.
+    candidate_times : (n_jobs,) int64 [s] run times by which relaxed backfilling judges jobs, or
+        requested ones until they are known; None if it does not.
     users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) if unused.
     restrictions : further arguments of a model, by name, that restrict when jobs may start.
     """
@@ -129,6 +133,7 @@ class EngineInput:
     orders: tuple[Order, Order] = (Order(allocations.SUBMISSION), Order(allocations.SUBMISSION))
     predicted: NDArray[np.int64] | None = None
     held: NDArray[np.float64] | None = None
+    candidate_times: NDArray[np.int64] | None = None
     users: NDArray[np.int64] = field(default_factory=lambda: _NOBODY)
     n_users: int = 0
     restrictions: Mapping[str, Any] = field(default_factory=dict)
@@ -150,6 +155,7 @@ class EngineInput:
             "rules": self.rules,
             "predicted": self.predicted,
             "held": self.held,
+            "candidate_times": self.candidate_times,
             "keys": first.keys,
             "second_keys": second.keys,
             "scores": first.scores,
@@ -235,6 +241,13 @@ def prepare(
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = columns_of(workload, scheduler).times
         held = hold.held_back(jobs["requested"], times, units.capacity)
+    candidate_times = None
+    if scheduler.relax is not None:
+        rules["relax"] = math.ceil(scheduler.relax)  # waits are whole seconds
+        candidate_times = candidate_times_of(workload, scheduler, jobs["run"])
+    elif agent.breaks_s:
+        rules["relax"] = agent.breaks_s
+        candidate_times = np.zeros(len(jobs), np.int64)  # whatever they are
     check_restricted(workload, scheduler, rules["correction"], place.name)
     restrictions: Mapping[str, Any] = {}
     if scheduler.restricts:
@@ -258,9 +271,19 @@ def prepare(
             jobs[name] *= units.ticks
     orders_told = first, second
     return EngineInput(
-        jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, users,
-        len(known), restrictions,
+        jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held,
+        candidate_times, users, len(known), restrictions,
     )  # fmt: skip
+
+
+def candidate_times_of(
+    workload: Workload, scheduler: Scheduler, run_time: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the run times by which relaxed backfilling judges jobs, as far as they are known."""
+    estimate = scheduler.candidate_estimate
+    assert estimate is not None
+    known = predicted_run_times(estimate, run_time, workload, "candidate_estimate")
+    return workload.requested_time if known is None else known
 
 
 def _power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool) -> dict[str, int]:

@@ -13,6 +13,7 @@ from hpcgym.errors import WorkloadError
 from hpcgym.machine.failures import Failures
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, down, lost_runs, of_jobs, of_those, pieces_of
+from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.simulation.nodes import assign_nodes
 from hpcgym.workload.checks import needs_on
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from hpcgym._engine import Simulation as Native
     from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.restrictions import Preemption
-    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
 Columns = Mapping[str, NDArray[np.int64]]
@@ -110,13 +110,15 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
     order = np.argsort(came, kind="stable")
     columns = ["start", "run_time", "predicted_run_time", "reserved_start", "backfilled"]
     columns += [
-        name for name in ("policy_run_time", "frequency") if getattr(result, name) is not None
+        name
+        for name in ("policy_run_time", "candidate_run_time", "frequency")
+        if getattr(result, name) is not None
     ]
     rows = {name: getattr(result, name)[order] for name in columns}
     for column in rows.values():
         column.flags.writeable = False
     held, rules = result.allocation, result.scheduler
-    given = {rule: getattr(rules, rule) for rule in ("estimate", "policy_estimate")}
+    given = {rule: getattr(rules, rule) for rule in PREDICTING}
     moved: dict[str, Any] = {
         rule: times[order] for rule, times in given.items() if isinstance(times, np.ndarray)
     }

@@ -91,16 +91,18 @@ class Passes:
 
 def jobs_of(case: Case) -> Jobs:
     """Return what the orders of a schedule look at."""
-    result, line = case.result, case.line
-    rules, workload = result.scheduler, result.workload
-    times: Any = passes.known_beforehand(
-        rules.policy_estimate, workload.requested_time, case.actual
-    )
-    named = isinstance(rules.policy_estimate, str) and rules.policy_estimate == "typical-ratio"
+    return Jobs(case.result, case.line, _times_of(case, case.result.scheduler.policy_estimate))
+
+
+def _times_of(case: Case, estimate: Any) -> Any:
+    """Return the run times that an estimate says of waiting jobs, as :class:`Jobs` has them."""
+    result, rules, workload = case.result, case.result.scheduler, case.result.workload
+    times = passes.known_beforehand(estimate, workload.requested_time, case.actual)
+    named = isinstance(estimate, str) and estimate == "typical-ratio"
     anew = workload.initial is None and case.lost is None and not rules.moves_submissions
     if named and anew and rules.passes == "per-timestamp" and _learned_nothing_else(result):
-        times = TypicalRatios(result, line, case.length)
-    return Jobs(result, line, times)
+        return TypicalRatios(result, case.line, case.length)
+    return times
 
 
 def _learned_nothing_else(result: Result) -> bool:
@@ -261,6 +263,42 @@ def around(result: Result, line: Timeline) -> Around:
     return Around(sorted_pieces, result.predicted_run_time, width, until)
 
 
+class Relaxed:
+    """How long jobs are that are tried before a head that has not waited for long.
+
+    Attributes
+    ----------
+    limit : up to which wait of the head others may break its promise [s].
+    """
+
+    def __init__(self, case: Case, predicted: Times) -> None:
+        rules = case.result.scheduler
+        self.limit = 0.0 if rules.relax is None else rules.relax
+        self._predicted, self._told = predicted, case.result.candidate_run_time
+        self._times = _times_of(case, rules.candidate_estimate) if self.limit else None
+
+    def lengths(self, pairs: Pairs, wait_of_head: Times, starts: Mask) -> tuple[Times, Mask]:
+        """Return how long the jobs of pairs count as, and whether that is not sure, (n_pairs,).
+
+        Of jobs that start the schedule tells it in any case.
+        """
+        lengths, unsure = self._predicted[pairs.job], np.zeros(len(pairs.job), np.bool_)
+        relaxed = wait_of_head < self.limit
+        if not relaxed.any():
+            return lengths, unsure
+        likely: Any = lengths
+        if isinstance(self._times, TypicalRatios):
+            likely, unsure = self._times(pairs), relaxed & self._times.doubtful(pairs)
+        elif self._times is not None:
+            likely = self._times[pairs.job]
+        else:
+            unsure = relaxed
+        if self._told is not None:
+            likely = np.where(starts & unsure, self._told[pairs.job], likely)
+        likely = likely.astype(np.int64)
+        return np.where(relaxed, np.minimum(lengths, likely), lengths), unsure & ~starts
+
+
 def has_one_reservation(case: Case) -> bool:
     """Return whether jobs are backfilled around one, at a time that follows from the schedule."""
     return (
@@ -281,10 +319,10 @@ def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
     every, rules = Passes(case), case.result.scheduler
     if rules.passes == "per-event":  # several in a second, in which others may be first
         heads = heads._replace(overtook=np.zeros_like(heads.overtook))
-    turns = _turns_of(case, jobs)
+    turns, submit = _turns_of(case, jobs), case.result.workload.submit_time
     line, free = every.line, every.free
     pieces, predicted, width, until = around(every.result, line)
-    n = len(width)
+    n, relaxed = len(width), Relaxed(case, predicted)
     kept = every.passed & heads.told & (heads.job != _NONE)
     ahead = heads.ahead(case)
     kept &= width[heads.job] > free + ahead if n else False  # else the order is wrong, and told so
@@ -296,15 +334,16 @@ def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
         shadows = Shadows(places, room, pieces, width[pieces.job], apart)
         shadow, extra = shadows.of(np.arange(len(places)), width[head])
         extra = np.zeros_like(extra) if until else extra
-        q, end = width[pairs.job], line.time[pairs.place] + predicted[pairs.job]
-        in_time = end + until <= shadow[index]
         waits = line.start[pairs.job] > pairs.place
         starts = ~waits & heads.overtook[pairs.job]
+        time = line.time[pairs.place]
+        length, unsure = relaxed.lengths(pairs, time - submit[head][index], ~waits)
+        q, in_time = width[pairs.job], time + length + until <= shadow[index]
         taken = np.where(starts & ~in_time, q, 0)
         over = np.bincount(index, taken, len(places)) > extra
         late[pairs.job[starts & ~in_time & over[index]]] = True
         could = waits & (pairs.job != head[index]) & (q <= room[index])
-        could &= in_time | (q <= extra[index])
+        could &= ~unsure & (in_time | (q <= extra[index]))
         # only where some job could start if it were the first that is tried
         rows = np.flatnonzero((could | starts) & np.isin(index, index[could]))
         tried = Pairs(pairs.place[rows], pairs.job[rows], pairs.wait[rows])
@@ -381,7 +420,7 @@ def check_any_order(case: Case, asked: Mask) -> list[str]:
     wrong = kept & (-every.least(-width, 2**62) <= free)
     if case.needs is not None:
         wrong = _all_fit_nodes(case, every, wrong)
-    if has_one_reservation(case):
+    if has_one_reservation(case) and case.result.scheduler.relax is None:
         kept &= ~wrong & (every.least(width, 2**62) <= free)
         wrong |= _none_is_in_the_way(case, every, kept)
     text = "at {1} s {2} processors are free and {3} jobs wait, as in no order of the queue"

@@ -237,16 +237,18 @@ def least_over(
 def check_predictions(result: Result, actual: Times) -> list[str]:
     """Compare the predicted run times with the scheduler's estimates."""
     requested, violations = result.workload.requested_time, []
-    of_policy = result.policy_run_time
     rules = result.scheduler
     for estimate, predicted, what in (
         (rules.estimate, result.predicted_run_time, "predicted to run"),
-        (rules.policy_estimate, of_policy, "ordered as if it ran"),
+        (rules.policy_estimate, result.policy_run_time, "ordered as if it ran"),
+        (rules.candidate_estimate, result.candidate_run_time, "judged as if it ran"),
     ):
+        if estimate is None:
+            continue
         expected = known_beforehand(estimate, requested, actual)
         if predicted is None:
             if expected is None and not result.replayed_on:  # which does not tell them
-                violations.append("there are no predictions that the policy looked at")
+                violations.append(f"there are no predictions of jobs that are {what}")
         elif expected is None:
             wrong = (predicted < 1) | (predicted > requested)
             text = f"job {{}} is {what} {{}} s although it requests {{}} s"
@@ -308,6 +310,7 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
     if scheduler.reserve.slurm is not None:  # the jobs that count as ending together change
         return False
     single = scheduler.reserve.one or scheduler.reserve.anew
+    single &= scheduler.relax is None
     return single and is_fcfs(scheduler.policy)
 
 

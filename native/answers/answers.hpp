@@ -34,12 +34,14 @@ class Answers {
   template <class S>
   explicit Answers(S& s) : model_(&s.model) {
     const Model& m = *model_;
+    state_.keep_runs();
     if (m.learning) learner.emplace(m);
     if (m.accounts) shares.emplace(m);
     if (m.learning && !m.learning->hold.empty()) s.held.own(m.n_jobs);
+    if (m.learning && m.learning->of_candidates) s.candidate_times.own(m.n_jobs);
     for (std::size_t half = 0; half < 2; ++half) {
       if (!m.is_scored(half)) continue;
-      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
+      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half], true);
       Program::each_state(m.expressions[half], [&](std::size_t name) {
         state_.name(name);
         sees_state_ = true;
@@ -53,7 +55,8 @@ class Answers {
   void keep(Archive& a) { a(learner, shares, weights); }
   // [s] by job, the run times that policies see, if learned; else nullptr.
   const i64* learned_times() const {
-    return learner && learner->predicts_order() ? learner->ordered_by.data() : nullptr;
+    const bool sees = learner && learner->predicts_order() && model_->learning->of_orders;
+    return sees ? learner->ordered_by.data() : nullptr;
   }
   // Give the waiting jobs their scores when a simulation begins.
   template <class S>
@@ -90,7 +93,9 @@ class Answers {
       // room on nodes is only known now
       if (!std::remove_cvref_t<decltype(s.machine)>::alike && state_.sees_room())
         return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
-      contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0));
+      const bool is_plain = S::has_alike_units && !s.rules().holds;
+      const Room room{static_cast<double>(state_.room()), static_cast<double>(model_->capacity), is_plain};
+      contenders_.begin(rows_, s.time, model_->ticks, *programs_[0], times(0), room);
       if (!contenders_.is_bounded()) return s.queue.listed.add(rows_.jobs(), scores_of_all(s, 0));
     } else if (s.queue.listed.empty() || !contenders_.is_bounded()) {
       return;
@@ -199,10 +204,11 @@ class Answers {
       if (s.arrivals) coming = s.arrivals->coming(s.log, s.rules().passes == Passes::per_event);
       const auto& [first, second] = model_->expressions;
       state_.read_pass(s, coming, first.codes.empty() ? second.clock : first.clock);
+      if (state_.sees_runs()) state_.note_runs(s, rows_);
     }
     for (std::size_t half = 0; half < 2; ++half) {
       if (!programs_[half]) continue;
-      programs_[half]->follow(rows_, times(half));
+      programs_[half]->follow(rows_, times(half), [&](std::size_t name, i64 j) { return state_.of_runs(s, name, j); });
       programs_[half]->begin_pass(state_, weights);
     }
   }
@@ -210,7 +216,7 @@ class Answers {
   void list(S& s) {
     const i64* learned = learned_times();
     const auto list = [&](i64 j) { rows_.list(j, s.job(j), learned ? learned[j] : 0); };
-    Changes &of_queue = s.queue.changes, *of_times = learner ? &learner->changes : nullptr;
+    Changes &of_queue = s.queue.changes, *of_times = learned ? &learner->changes : nullptr;
     const bool only_queued = !s.arrivals && !s.stops && s.arrived == 0;
     if (only_queued && rows_.n_changes() > 0 && of_queue.known && (!of_times || of_times->known)) {
       rows_.begin(false);

@@ -15,6 +15,7 @@ class Ceilings {
     const Program& program;
     const std::vector<std::size_t>& rows;
     const i64* times;
+    const std::vector<double>& widths;  // of all rows
     std::vector<i64> jobs;
     std::vector<double> from, to;
   };
@@ -26,7 +27,8 @@ class Ceilings {
   static constexpr double last = std::numeric_limits<double>::lowest();  // no ceiling is lower
 
   i64 from = 0, to = -1;       // the stretch [ticks], its end included
-  std::vector<Range> of_pass;  // where the values of the pass stay
+  std::vector<Range> of_pass;  // where the values of the pass stay, and then what is free [units]
+  double size = 0;             // of the machine [units]; 0: whether a job fits is not known
 
   bool hold(i64 now, const std::vector<double>& state) const {
     bool within = now <= to;
@@ -38,7 +40,7 @@ class Ceilings {
              const i64* times, i64 ticks, std::vector<double>& most) {
     n_ = rows.size();
     if (n_ == 0) return;
-    Stretch stretch{program, rows, times, {}, {}, {}};
+    Stretch stretch{program, rows, times, jobs.widths(), {}, {}, {}};
     for (const std::size_t row : rows) {
       stretch.jobs.push_back(jobs.jobs()[row]);
       stretch.from.push_back(jobs.wait(row, from, ticks));
@@ -77,8 +79,15 @@ class Ceilings {
       }
       case Code::wait: return each([&](std::size_t i) { return Range{s.from[i], s.to[i]}; });
       case Code::state: {  // of a job
-        const double most = which == State::fits || which == State::leaves ? 1 : inf;
-        return each([&](std::size_t) { return Range{0, most}; });
+        if (which != State::fits && which != State::leaves) return each([](std::size_t) { return Range{0, inf}; });
+        if (size <= 0) return each([](std::size_t) { return Range{0, 1}; });
+        const auto value = [&](double room, double width) {
+          return which == State::fits ? double(width <= room) : std::max(room - width, 0.0) / size;
+        };
+        return each([&](std::size_t i) {
+          const double width = s.widths[s.rows[i]];
+          return Range{value(of_pass.back().least, width), value(of_pass.back().most, width)};
+        });
       }
       default: {
         const auto feature = static_cast<Feature>(which);

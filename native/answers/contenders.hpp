@@ -18,6 +18,11 @@
 
 namespace hpc {
 
+struct Room {  // free units, and all of the machine, where each job that needs at most these fits
+  double units, size;
+  bool is_plain;
+};
+
 // A copy begins without any.
 class Contenders {
  public:
@@ -26,12 +31,13 @@ class Contenders {
   Contenders& operator=(const Contenders&) = delete;
 
   // A pass begins. `program` knows of the jobs in their rows, and what is alike for all of them.
-  void begin(const JobRows& rows, i64 now, i64 ticks, const Program& program, const i64* times) {
+  void begin(const JobRows& rows, i64 now, i64 ticks, const Program& program, const i64* times, const Room& room) {
     const std::size_t n = rows.jobs().size();
     taken_from_.reset();
     n_ = n;
     if (n < few) return void(length_ = 0);
-    learn(now, program.of_pass());
+    learn(now, program.of_pass(), room.units);
+    ceilings_.size = room.is_plain ? room.size : 0;
     ++n_passes_, n_jobs_ += n;
     if (length_ == 0 && n_passes_ < rest_) return;
     const i64 known = std::exchange(change_, rows.n_changes());
@@ -90,7 +96,7 @@ class Contenders {
   i64 change_ = 0;                 // the number of changes of rows that it knows of
   i64 last_ = -1;                  // the last pass
   double gap_ = 0;                 // means: between passes, and of changes of the state
-  std::vector<double> state_, changes_;  // of the pass
+  std::vector<double> state_, changes_;  // of the pass: the values of parts, and the room
 
   const std::vector<std::size_t>& first_rows(std::size_t n) {
     took_.resize(n);
@@ -104,7 +110,8 @@ class Contenders {
     for (std::size_t row = 0, n = n_; row < n; ++row)
       if (most[row] >= least) took_.push_back(row);
   }
-  void learn(i64 now, const std::vector<double>& state) {
+  void learn(i64 now, std::vector<double> state, double room) {
+    state.push_back(room);
     static constexpr double share = 1.0 / 16;
     if (last_ >= 0) {
       gap_ += share * (static_cast<double>(now - last_) - gap_);
@@ -114,7 +121,7 @@ class Contenders {
           changes_[k] += share * (change - changes_[k]);
     }
     last_ = now;
-    state_ = state;
+    state_ = std::move(state);
   }
   void begin_stretch(i64 now) {
     choose_length();

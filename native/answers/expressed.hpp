@@ -98,7 +98,7 @@ class Expressed {
     rows_.begin(true);
     for (const i64 j : jobs_) rows_.list(j, s.job(j), at.learned ? at.learned[j] : 0);
     rows_.end();
-    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, at));
+    for (std::size_t k = 0; k < size(); ++k) programs_[k].follow(rows_, times(k, at), Program::no_runs);
     rows_.waits(s.time, s.model.ticks, waiting_);
   }
 };

@@ -25,8 +25,8 @@ class JobRows {
   // The jobs by row, and their processors.
   const std::vector<i64>& jobs() const { return jobs_; }
   const std::vector<double>& widths() const { return widths_; }
-  // At the last change: rows that moved, in this order; then those of new jobs, and those of new jobs
-  // or run times.
+  // At the last change: rows that moved, in this order; then those of new jobs, and those of new jobs,
+  // run times or last runs of their users.
   const std::vector<Move>& moves() const { return moves_; }
   const std::vector<std::size_t>& came() const { return came_.rows; }
   const std::vector<std::size_t>& renewed() const { return renewed_.rows; }
@@ -71,7 +71,7 @@ class JobRows {
       row = static_cast<std::int32_t>(jobs_.size());
       jobs_.push_back(j);
       widths_.push_back(static_cast<double>(job.processors));
-      known_.push_back({job.submit, time - 1, 0});
+      known_.push_back({job.submit, time - 1, 0, 0});
       came_.jobs.push_back(j);
     }
     Known& known = known_[index(row)];
@@ -82,6 +82,11 @@ class JobRows {
   // The run time of a job is seen anew, if it is listed.
   void renew(i64 j, i64 time) {
     if (has(j)) note_time(j, known_[of(j)], time);
+  }
+  // The last runs of a job's user are known to be as they are since some reading, above 0.
+  void note_runs(std::size_t row, i64 since) {
+    const i64 before = std::exchange(known_[row].runs, since);
+    if (before != 0 && before != since) renewed_.rows.push_back(row);
   }
   void remove(i64 j) { remove_row(of(j)); }
   void end() {
@@ -95,6 +100,7 @@ class JobRows {
  private:
   struct Known {
     i64 submit, time, change;  // the last: when it was listed last
+    i64 runs;                  // since when its user's last runs are as they are, 0 if not known
   };
   std::vector<i64> jobs_;           // by row
   std::vector<double> widths_;

@@ -188,7 +188,8 @@ class Learner {
     }
     return said;
   }
-  // Write the scores of a job in the orders that use predictions, and the units that it holds back.
+  // Write the scores of a job in the orders that use predictions, the units that it holds back, and
+  // the run time by which it is judged as a candidate.
   template <class S>
   void rank(S& s, Ranked& ranked, i64 j) {
     const auto requested = static_cast<double>(ordered_by[index(j)]);
@@ -202,6 +203,7 @@ class Learner {
                                : mixed_score(weights[half], numbers);
     }
     if (!rules().hold.empty()) s.held.at(j) = held_back(j, requested);
+    if (rules().of_candidates) s.candidate_times.at(j) = ordered_by[index(j)];
   }
 
  private:

@@ -21,7 +21,10 @@ namespace hpc {
 
 class Program {
  public:
-  explicit Program(const Expression& told) : told_(&told) { take_apart(); }
+  // `keeps_runs`: what it names of last runs of users is told by `follow`, as jobs' run times are.
+  explicit Program(const Expression& told, bool keeps_runs = false) : told_(&told), keeps_runs_(keeps_runs) {
+    take_apart();
+  }
 
   // Why steps are invalid; nullptr if they are valid. There are as many numbers as codes.
   static const char* refusal(const Expression& told) {
@@ -107,13 +110,15 @@ class Program {
     return score == score ? score : -inf;
   }
   // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
-  void follow(const JobRows& rows, const i64* times) {
+  // `of_runs(name, job)`: what a name of the state is of the last runs of the job's user.
+  template <class F>
+  void follow(const JobRows& rows, const i64* times, F of_runs) {
     if ((of_job_.empty() && !layer_) || (rows.moves().empty() && rows.renewed().empty())) return;
     for (Part& part : of_job_) {
       for (const auto& [from, to] : rows.moves()) part.move(from, to);
       part.values.resize(rows.jobs().size());
       for (const std::size_t row : part.sees_time ? rows.renewed() : rows.came())
-        part.values[row] = value_of_job(part.steps, rows.jobs()[row], times);
+        part.values[row] = value_of_job(part.steps, rows.jobs()[row], times, of_runs);
     }
     if (layer_) follow_sums(rows.jobs().size(), rows.moves(), rows.renewed());
   }
@@ -121,13 +126,15 @@ class Program {
   void follow(const std::vector<i64>& jobs, const i64* times) {
     for (Part& part : of_job_) {
       part.values.clear();
-      for (const i64 j : jobs) part.values.push_back(value_of_job(part.steps, j, times));
+      for (const i64 j : jobs) part.values.push_back(value_of_job(part.steps, j, times, no_runs));
     }
     if (!layer_) return;
     std::vector<std::size_t> rows(jobs.size());
     std::iota(rows.begin(), rows.end(), std::size_t{0});
     follow_sums(rows.size(), {}, rows);
   }
+
+  static double no_runs(std::size_t, i64) { return 0; }  // where a program keeps none
 
   // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
   // or three from the top of the stack and leave one. Usage is added by accounts.
@@ -167,7 +174,7 @@ class Program {
  private:
   struct Part {  // of the expression, of each job. A copy begins without values
     Steps steps;
-    bool sees_time;              // whether it depends on the run time that policies see
+    bool sees_time;  // whether it depends on the run time that policies see, or on last runs of users
     std::vector<double> values;  // by row
 
     explicit Part(Steps own) : steps(std::move(own)), sees_time(std::ranges::any_of(steps, looks_at)) {}
@@ -178,10 +185,12 @@ class Program {
       values[to] = values[from];
     }
     static bool looks_at(const Step& step) {
-      return step.code == feature && looks_at_time(static_cast<Feature>(static_cast<i64>(step.number)));
+      return step.code == state ||
+             (step.code == feature && looks_at_time(static_cast<Feature>(static_cast<i64>(step.number))));
     }
   };
   const Expression* told_;
+  bool keeps_runs_;
   Steps steps_;                  // of what is left of the expression
   std::vector<Part> of_job_;
   std::vector<Steps> of_pass_;
@@ -203,7 +212,8 @@ class Program {
   // What a value depends on, as bits.
   enum Depends : int { on_nothing = 0, on_job = 1, on_pass = 2, on_both = 3 };
 
-  static Depends depends(i64 code, double number_) {
+  Depends depends(i64 code, double number_) const {
+    if (keeps_runs_ && code == state && State::is_of_runs(static_cast<std::size_t>(number_))) return on_job;
     if (code == feature) {
       const auto how = waiting_of(static_cast<Feature>(static_cast<i64>(number_)));
       return how == Waiting::not_at_all ? on_job : on_both;
@@ -292,8 +302,10 @@ class Program {
     }
     return *top;
   }
-  double value_of_job(const Steps& steps, i64 j, const i64* times) {
+  template <class F>
+  double value_of_job(const Steps& steps, i64 j, const i64* times, F of_runs) {
     return value(steps, [&](i64 code, std::size_t which) {
+      if (code == state) return of_runs(which, j);
       return code == column ? told_->columns[which][j]
                             : feature_of(static_cast<Feature>(which), j, 0, times);
     });

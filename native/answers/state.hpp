@@ -6,6 +6,7 @@
 
 #include "../base/wide.hpp"
 #include "../core/queue.hpp"
+#include "job_rows.hpp"
 
 namespace hpc {
 
@@ -20,6 +21,8 @@ class State {
     n_values = running,
   };
   static bool is_of_users(std::size_t name) { return name >= user_running && name < n_values; }
+  // Whether it follows from the last runs of the job's user.
+  static bool is_of_runs(std::size_t name) { return name >= last_run && name < n_values; }
   // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) {
     return name < last_run || name == running ? 0 : name == last_run ? 1 : most_runs;
@@ -27,6 +30,10 @@ class State {
   static constexpr i64 most_runs = 5;
 
   void name(std::size_t which) { named_[which] = true; }
+  // Let what is named of last runs be told by `of_runs` alone.
+  void keep_runs() { keeps_runs_ = true; }
+  bool sees_runs() const { return named_[last_run] || named_[mean_run] || named_[spread_run] || named_[known_runs]; }
+  i64 room() const { return free_; }  // [units]
   bool sees_room() const { return named_[fits] || named_[leaves]; }
   // A value for each job that it was read for, or one for all.
   const std::vector<double>& values(std::size_t which) const { return values_[which]; }
@@ -60,6 +67,31 @@ class State {
     }
     if (s.model.users) read_users(s, jobs);
   }
+  // Note rows of jobs whose users' last runs are others than when this was last called.
+  template <class S>
+  void note_runs(const S& s, JobRows& rows) {
+    users_.resize(index(s.model.n_users));
+    for (std::size_t row = 0; row < rows.jobs().size(); ++row) {
+      const i64 j = rows.jobs()[row];
+      User& user = users_[index(s.model.users[j])];
+      if (user.look != look_) {
+        const i64 since = user.since;
+        const User now = user_of(s, j);
+        const bool is_same = now.known == user.known && now.last == user.last && now.mean == user.mean &&
+                             now.spread == user.spread && since > 0;
+        user = now;
+        user.since = is_same ? since : look_;
+      }
+      rows.note_runs(row, user.since);
+    }
+  }
+  // What a name is of the last runs of a job's user.
+  template <class S>
+  double of_runs(const S& s, std::size_t which, i64 j) const {
+    const User& user = users_[index(s.model.users[j])];
+    if (user.known == 0 && which <= mean_run) return seconds(s, s.job(j).requested);
+    return which == last_run ? user.last : which == mean_run ? user.mean : which == spread_run ? user.spread : user.known;
+  }
   // Read what is of users for one job, of whose user so many jobs run and wait.
   template <class S>
   void read_user(const S& s, const std::vector<i64>& job, i64 n_running, i64 n_waiting) {
@@ -72,6 +104,7 @@ class State {
 
  private:
   std::array<bool, n_names> named_{};
+  bool keeps_runs_ = false;
   std::array<std::vector<double>, n_values> values_;
   i64 free_ = 0;  // units
   std::vector<i64> in_use_;  // running jobs
@@ -79,6 +112,7 @@ class State {
   struct User {  // its last runs [s], at this reading
     i64 look = 0;
     double known = 0, last = 0, mean = 0, spread = 0;
+    i64 since = 0;  // the reading from which on they have been so
   };
   std::vector<User> users_;
   i64 look_ = 0;
@@ -174,23 +208,17 @@ class State {
     const auto user = [&](i64 j) { return index(s.model.users[j]); };
     set(user_running, jobs, [&](i64 j) { return static_cast<double>(running_[user(j)]); });
     set(user_waiting, jobs, [&](i64 j) { return static_cast<double>(waiting_[user(j)]); });
-    if (!named_[last_run] && !named_[mean_run] && !named_[spread_run] && !named_[known_runs]) return;
+    if (keeps_runs_ || !sees_runs()) return;
     users_.resize(index(s.model.n_users));
     for (const i64 j : jobs)
       if (users_[user(j)].look != look_) users_[user(j)] = user_of(s, j);
-    const auto set_of = [&](Name which, double User::*part) {
-      set(which, jobs, [&](i64 j) {
-        const User& of = users_[user(j)];
-        return of.known == 0 && which <= mean_run ? seconds(s, s.job(j).requested) : of.*part;
-      });
-    };
-    set_of(last_run, &User::last), set_of(mean_run, &User::mean);
-    set_of(spread_run, &User::spread), set_of(known_runs, &User::known);
+    for (const Name which : {last_run, mean_run, spread_run, known_runs})
+      set(which, jobs, [&](i64 j) { return of_runs(s, which, j); });
   }
   template <class S>
   User user_of(const S& s, i64 j) const {
     const Runs runs = runs_of(s, j);
-    User of{look_, static_cast<double>(runs.n), 0, 0, 0};
+    User of{look_, static_cast<double>(runs.n), 0, 0, 0, 0};
     if (runs.n == 0) return of;
     of.last = seconds(s, runs.first[runs.n - 1]);
     const i64 all = std::accumulate(runs.first, runs.first + runs.n, i64{0});

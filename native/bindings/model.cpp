@@ -107,7 +107,7 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
 struct Owned {
   Model model;
   JobRows jobs;
-  std::optional<In<i64>> keys, second_keys, predicted, users;
+  std::optional<In<i64>> keys, second_keys, predicted, candidate_times, users;
   std::optional<ScoreRows> scores, second_scores;
   std::optional<In<double>> held;
   std::vector<Told> told;
@@ -127,8 +127,8 @@ std::shared_ptr<Model> make_model(
     JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules,
     std::optional<In<i64>> keys, std::optional<In<i64>> second_keys,
     std::optional<ScoreRows> scores, std::optional<ScoreRows> second_scores,
-    std::optional<In<i64>> predicted, std::optional<In<double>> held, std::optional<In<i64>> users,
-    i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
+    std::optional<In<i64>> predicted, std::optional<In<double>> held,
+    std::optional<In<i64>> candidate_times, std::optional<In<i64>> users, i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
     const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
     const std::optional<ByName>& arrivals, const std::optional<ByName>& preemption,
     std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
@@ -141,7 +141,8 @@ std::shared_ptr<Model> make_model(
   });
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
-  owned->predicted = predicted, owned->held = held, owned->users = users;
+  owned->predicted = predicted, owned->held = held, owned->candidate_times = candidate_times;
+  owned->users = users;
   Model& m = owned->model;
   m.jobs = reinterpret_cast<const Job*>(jobs.data());
   m.n_jobs = static_cast<i64>(jobs.shape(0));
@@ -154,6 +155,7 @@ std::shared_ptr<Model> make_model(
   m.second_scores = checked<Score>(second_scores, m.n_jobs, "second_scores");
   m.predicted = checked<i64>(predicted, m.n_jobs, "predicted");
   m.held = checked<double>(held, m.n_jobs, "held");
+  m.candidate_times = checked<i64>(candidate_times, m.n_jobs, "candidate_times");
   m.users = checked<i64>(users, m.n_jobs, "users");
   m.n_users = n_users;
   if (features && features->n_jobs != m.n_jobs)
@@ -233,6 +235,7 @@ void bind_model(nb::module_& m) {
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
            "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
            "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
+           "candidate_times"_a = nb::none(),
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
            "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
            "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),

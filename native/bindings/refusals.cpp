@@ -61,6 +61,7 @@ constexpr Field fields[] = {
     field<&Rules::renews>("renews", 0, 2),
     field<&Rules::logs>("logs", 0, 1),
     field<&Rules::erode>("erode", 0, longest),
+    field<&Rules::relax>("relax", 0, longest),
 };
 
 // A condition that must not hold, and its error text.
@@ -95,6 +96,10 @@ const char* refusal_of_rules(const Model& m) {
       {r.remembered > 0 && !m.users, "users: remembered run times need them"},
       {r.estimate == Estimate::given && !m.predicted, "predicted: run times have no estimate"},
       {r.holds && !m.held, "held: holding jobs back needs them"},
+      {r.relax > 0 && !m.candidate_times, "candidate_times: relaxed backfilling needs them"},
+      {r.relax > 0 && (r.depth != 1 || r.every > 0 || (plans && r.holds) || m.sharing || m.limited ||
+                       !m.windows.empty() || m.stops.n_groups() > 0),
+       "relax: needs one reservation, without other plans"},
       {m.learning && !m.users, "users: learning needs them"},
       {r.learns && !learns, "learning: asking for predictions needs it"},
       {r.correction == Correction::again && !m.learning,
@@ -206,6 +211,9 @@ const char* refusal_of_jobs(const Model& m) {
       {any(r.holds && m.held, [&](i64 j, const Job&) {
          return !(m.held[j] >= 0 && m.held[j] < 1e15);
        }), "held: must be 0 or more"},
+      {any(r.relax > 0 && m.candidate_times, [&](i64 j, const Job&) {
+         return !is_between(m.candidate_times[j], 0, longest);
+       }), "candidate_times: from 0 to 2^53 s"},
       {any(m.is_scored(0) && m.scores && !m.features, [&](i64 j, const Job&) {
          return !is_good(m.scores[j]);
        }), "scores: numbers, with a patience other than 0"},

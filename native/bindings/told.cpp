@@ -49,6 +49,8 @@ Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
     found.looks[k] = looks[k] != 0;
     std::copy(weights, weights + n_features, found.weights[k].begin());
   }
+  const i64* is_of = told.column<i64>("is_of", 2);
+  found.of_orders = is_of[0] != 0, found.of_candidates = is_of[1] != 0;
   expect(found.hold.empty() || found.hold.size() == 4, "hold: four numbers, if any");
   const i64 columns = n_users > 0 ? static_cast<i64>(found.memory.size()) / n_users : 8;
   expect(columns - 5 >= std::max({i64{3}, last[0], last[1]}), "memory: too small");

@@ -71,6 +71,8 @@ struct Rules {
   // of holding long jobs back: [s] of waiting that halve the units held back, 0: never
   bool holds = false;
   i64 erode = 0;
+  // [s] up to this wait of the head candidates may also end in time by `candidate_times`; 0: never
+  i64 relax = 0;
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
   bool picks = false;   // an agent picks jobs to start before the blocked head
@@ -98,7 +100,7 @@ struct Rules {
   void keep(Archive& a) {
     a(passes, primary, secondary, estimate, correction, depth, threshold, last, remembered, strict, tested,
       tested_of_user, window, every, at_events, all_every, resolution, linear, reserves_all, managed, timeout,
-      off_time, on_time, holds, erode, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
+      off_time, on_time, holds, erode, relax, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
       put_offs, put_off_for);
   }
 };
@@ -137,6 +139,7 @@ struct Model {
   const Score* second_scores = nullptr;
   const i64* predicted = nullptr;  // [s] at submission
   const double* held = nullptr;    // units that a job holds back before it has waited
+  const i64* candidate_times = nullptr;  // [s] run times of relaxed backfilling
   const i64* users = nullptr;      // numbers from 0, if needed
   i64 n_users = 0;
   const Outage* outages = nullptr;  // by time, repairs before failures of the same time
@@ -176,7 +179,8 @@ struct Model {
   template <class F>
   void each_column(F f) {
     const auto each = [&f](auto&... columns) { ((columns ? f(columns, i64{1}) : void()), ...); };
-    each(jobs, keys, second_keys, scores, second_scores, predicted, held, users, stops.group);
+    each(jobs, keys, second_keys, scores, second_scores, predicted, held, candidate_times, users,
+         stops.group);
     if (restricted) quotas.each_column(f);
     if (learning) each(learning->classes, learning->asked);
     for (Expression& expression : expressions) expression.each_column(each);

@@ -61,6 +61,7 @@ struct Simulator {
   std::optional<Windows> windows;
   std::optional<Arrivals> arrivals;
   Column<double> held;  // by job, if long jobs are held back
+  Column<i64> candidate_times;  // [s] likewise, if backfilling is relaxed
   std::vector<i64> log; // jobs in the order of their ends, if the rules say so
   i64 logged_at_pass = 0, lost_at_pass = 0;  // sizes of `log` and `lost` as the last pass began
   Asked asked = Asked::nothing;    // why `advance` stopped; the next call takes it as answered
@@ -92,6 +93,7 @@ struct Simulator {
         begins(time),
         free(m.capacity),
         held(m.held),
+        candidate_times(m.candidate_times),
         past(index(m.n_users * m.rules.kept()), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
     if (m.outages) outages.emplace(m);
@@ -110,7 +112,7 @@ struct Simulator {
 
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
-      expired, expiring, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
+      expired, expiring, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, candidate_times, log, logged_at_pass,
       lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, filling, candidates,
       passed_over, again, opens, due_, amid_);
     for (const auto* jobs : {&newcomers, &log, &candidates, &passed_over}) a.check_jobs(*jobs);
@@ -242,11 +244,11 @@ struct Simulator {
     return true;
   }
 
-  // Promise a start time to the head, once. There is no promise if the next pass may have another
-  // head: if the order changes with waiting, or if jobs are put off.
+  // Promise a start time to the head, once. Another job may come first later, and break it. Where
+  // order and machine both change with time, as under limits or on shared nodes, there is none.
   void promise(i64 j, i64 at) {
-    const bool keeps = rules().primary < Order::selection && !rules().proposes;
-    if (of(j).promised < 0 && keeps) of(j).promised = at;
+    const bool is_known = rules().primary < Order::selection || !(has_levels || Shareable<M>);
+    if (of(j).promised < 0 && is_known) of(j).promised = at;
   }
   // The score for backfilling, if time changes that order.
   double second_score(i64 j) const {

@@ -40,10 +40,12 @@ struct Estimator {
   Loss loss{};
   std::vector<std::size_t> features;  // places of the features that a regression uses
 };
-// Two estimates: for backfilling and for ordering.
+// Two estimates: for backfilling, and for ordering or for candidates of relaxed backfilling.
 struct Learning {
   std::array<Estimator, 2> estimators;
   std::array<bool, 2> looks{};       // whether the two orders use predictions
+  // for whom the second estimate is: orders, candidates of relaxed backfilling
+  bool of_orders = true, of_candidates = false;
   std::array<Weights, 2> weights{};  // of features in them
   const i64* classes = nullptr;  // by job, a number for each user and width; null: not needed
   const i64* asked = nullptr;    // processors by job, if its width is in nodes; else null

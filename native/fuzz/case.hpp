@@ -55,7 +55,7 @@ struct Case {
   Model model;
   Layout layout;
   std::vector<Job> jobs;
-  std::vector<i64> keys, predicted, users, groups, counts, asks, classes, needs, capacity, earliest;
+  std::vector<i64> keys, predicted, candidate_times, users, groups, counts, asks, classes, needs, capacity, earliest;
   std::vector<Outage> outages;
   std::vector<Score> scores;
   std::vector<double> held;
@@ -80,6 +80,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     c.asks.insert(c.asks.end(), {1, c.jobs.back().processors});
     c.keys.push_back(bytes.any());
     c.predicted.push_back(any_of(bytes.one_in(2) ? requested : 1 + bytes.below(60)));
+    c.candidate_times.push_back(any_of(1 + bytes.below(60)));
     c.users.push_back(any_of(bytes.below(n_users)));
     c.groups.push_back(bytes.below(3) - 1);
     c.counts.push_back(bytes.below(4) - 1);
@@ -92,6 +93,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   m.keys = m.second_keys = c.keys.data();
   m.scores = m.second_scores = c.scores.data();
   m.predicted = c.predicted.data(), m.held = c.held.data();
+  m.candidate_times = c.candidate_times.data();
   m.users = c.users.data(), m.n_users = n_users;
   if (wild && bytes.one_in(8)) m.users = nullptr;
   if (wild && bytes.one_in(8)) m.predicted = nullptr;
@@ -220,7 +222,7 @@ inline bool set_rules(Rules& rules, Bytes& bytes, bool wild) {
       "passes", "primary", "secondary", "estimate", "correction", "depth", "threshold", "last", "remembered", "strict",
       "managed", "timeout", "off_time", "on_time", "tested", "tested_of_user", "window", "every",
       "at_events", "all_every", "resolution", "linear", "keeps", "holds", "asks", "starts", "learns",
-      "renews", "logs", "erode"};
+      "renews", "logs", "erode", "relax"};
   try {
     for (i64 left = bytes.below(wild ? 12 : 6); left > 0; --left) {
       const i64 value = bytes.one_in(4) ? bytes.any() : bytes.below(6);

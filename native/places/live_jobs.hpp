@@ -16,6 +16,7 @@ struct LiveJobs {
   std::vector<i64> keys, second_keys, predicted, users, counts, asks;
   std::vector<Score> scores, second_scores;
   std::vector<double> held;
+  std::vector<i64> candidate_times;
 
   // `run_time(j)`: the assumed run time of a job [s].
   template <class M, class F>
@@ -34,6 +35,7 @@ struct LiveJobs {
       if (model.is_scored(0)) scores.push_back(from.queue.scores[0][j]);
       if (model.is_scored(1)) second_scores.push_back(from.queue.scores[1][j]);
       if (model.rules.holds) held.push_back(from.held[j]);
+      if (model.rules.relax > 0) candidate_times.push_back(from.candidate_times[j]);
       if (model.quotas.n == 0) continue;
       const i64* own = model.quotas.counts + j * model.quotas.n;
       counts.insert(counts.end(), own, own + model.quotas.n);
@@ -60,6 +62,7 @@ struct LiveJobs {
     model.scores = scores.data(), model.second_scores = second_scores.data();
     model.predicted = predicted.data();
     model.held = held.data();
+    model.candidate_times = candidate_times.data();
   }
   LiveJobs(const LiveJobs&) = delete;
 };

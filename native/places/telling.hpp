@@ -157,9 +157,9 @@ Columns view_of(const Scheduled<M>& of) {
     for (const i64 j : queued) submit.push_back(s.job(j).submit);
     found.push_back({"submit", submit});
   }
-  if (of.answers_.learner && of.answers_.learner->predicts_order()) {
+  if (const i64* times = of.answers_.learned_times()) {
     std::vector<i64> ordered_by;
-    for (const i64 j : queued) ordered_by.push_back(of.answers_.learner->ordered_by[index(j)]);
+    for (const i64 j : queued) ordered_by.push_back(times[j]);
     found.push_back({"ordered_by", ordered_by});
   }
   tell_view(found, s, running);

@@ -7,14 +7,14 @@
 //
 // Starting such a job moves neither the shadow time nor the head, and time alone makes no other job
 // fit. So until a job ends, a prediction expires or the head changes, a pass need only test the
-// jobs submitted since the last one. If long jobs are held back, more jobs may fit as time passes:
+// jobs submitted since the last one. Where backfilling is relaxed, a job that starts may move the
+// shadow time: the next pass is a full one, too. If long jobs are held back, more jobs may fit as time passes:
 // then each pass is a full one.
 //
 // An agent may decide within a pass which jobs start: either it picks jobs to start before the
 // blocked head, one by one, or ends the pass; or each start is proposed to it, and a job that it
 // puts off is barred for the rest of the pass, as if it did not wait, and has no reservation.
 #pragma once
-#include <type_traits>
 #include <utility>
 
 #include "../core/line.hpp"
@@ -103,8 +103,10 @@ class Easy {
       return {!s.passed && !s.machine.looks_at_who_waits() && !fits, false};
     }
     if (!fits) return {true, false};
-    const bool starts = may_backfill({0, s.of(j).predicted, s.machine.width(j), j}, bounds());
-    if (starts) note_backfilled(j, s.of(j).predicted);
+    const Entry e = entry_of(j);
+    const Bounds b = bounds();
+    const bool starts = may_backfill(e, b);
+    if (starts) note_backfilled(e, lasts(e, b));
     return {true, starts};
   }
 
@@ -189,12 +191,14 @@ class Easy {
     for (const InLine& place : line) s.candidates.push_back(place.job);
   }
   void start_behind(i64 j) {
-    const i64 predicted = s.of(j).predicted;
-    if (!may_backfill({0, predicted, s.machine.width(j), j}, bounds())) return;
-    s.queue.leave(j, predicted);
-    note_backfilled(j, predicted);
+    const Entry e = entry_of(j);
+    const Bounds b = bounds();
+    if (!may_backfill(e, b)) return;
+    s.queue.leave(j, e.span);
+    note_backfilled(e, lasts(e, b));
     s.start(j);
   }
+  Entry entry_of(i64 j) const { return {0, s.of(j).predicted, s.machine.width(j), j}; }
   // The first queued job in primary order, -1 if it is not selected yet, or all are barred. A
   // starving job comes before selected jobs.
   i64 first() {
@@ -233,10 +237,9 @@ class Easy {
     return true;
   }
   bool none_can_start() {
-    // whether a question is asked must not depend on bounds, and scores cost more than bounds
-    constexpr bool repairs = !std::is_same_v<BeforeHead, NothingPutOff>;
-    if (repairs || selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
-    if (M::alike && !s.rules().holds) return false;
+    // neither questions nor promises must depend on bounds, and scores cost more than bounds
+    if (s.queue.none_fits(room())) return true;
+    if (M::alike && !s.rules().holds && (selects() || !s.bars_some())) return false;
     bool none = true;
     s.queue.jobs.each([&](const Entry& e) { none = none && !s.could_start(e.job, room()); });
     return none;
@@ -250,18 +253,31 @@ class Easy {
   Bounds bounds() const {
     Bounds b = s.machine.bounds(s.time, room(), s.shadow);
     b.longest -= s.rules().strict;
+    if (relaxes()) b.longest = forever;  // see `lasts`
     return b;
+  }
+  // Whether other run times may be judged than those that make the shadow time, as the head has not
+  // waited for long: relaxed backfilling, Ward et al. 2002, up to a wait.
+  bool relaxes() const {
+    const i64 limit = s.rules().relax;
+    return limit > 0 && s.time - s.job(s.head).submit < limit;
+  }
+  // Whether a job that starts now counts as one that runs past the shadow time.
+  bool lasts(const Entry& e, const Bounds& b) const {
+    if (s.rules().relax == 0 || b.longest < forever) return e.span > b.longest;
+    return std::min(e.span, s.candidate_times[e.job]) > s.shadow.time - s.time - s.rules().strict;
   }
   // Whether a job may start now before the head; if so, the machine has chosen its place.
   bool may_backfill(const Entry& e, const Bounds& b) {
     if (!is_within(e, b)) return false;
     if constexpr (!M::alike) s.interrupts.look();
-    return s.machine.passes(e.job, e.span > b.longest, s.shadow);
+    return s.machine.passes(e.job, lasts(e, b), s.shadow);
   }
   bool is_within(const Entry& e, const Bounds& b) const {
     // as bits, since either is hard to guess
     const bool is_late = (e.width > b.beyond) & (e.span > b.longest);
     if ((e.width > b.room) | is_late) return false;
+    if (b.longest == forever && e.width > b.beyond && lasts(e, b)) return false;
     if (s.bars_some() && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= room());
   }
@@ -272,9 +288,12 @@ class Easy {
     return block.least_span > b.longest ||
            (block.narrow_known && block.narrow[index(class_of(b.room))] > b.longest);
   }
-  void note_backfilled(i64 j, i64 predicted) {
-    if (s.time + predicted > s.shadow.time) s.shadow.extra -= s.machine.width(j);
-    s.of(j).backfilled = s.passed = true;
+  void note_backfilled(const Entry& e, bool takes_extra) {
+    if (s.time + e.span > s.shadow.time) {
+      if (takes_extra) s.shadow.extra -= e.width;
+      else s.changed = true;  // by the run times that make the shadow time, it is later now
+    }
+    s.of(e.job).backfilled = s.passed = true;
   }
 
   // Sweep the queue in secondary order, skipping blocks in which no job can start.
@@ -306,7 +325,7 @@ class Easy {
       const Entry e = entry;
       block.erase(i);
       s.queue.leave_by_key(e.job);
-      note_backfilled(e.job, e.span);
+      note_backfilled(e, lasts(e, b));
       s.start(e.job);
       b = bounds();
     }
@@ -346,14 +365,14 @@ class Easy {
         if (!block.narrow_known) block.summarise_narrow();
       }
       if (best < 0) return;
-      const i64 predicted = s.of(best).predicted;
-      if (!s.machine.passes(best, predicted > b.longest, s.shadow)) {
+      const Entry e = entry_of(best);
+      if (!s.machine.passes(best, lasts(e, b), s.shadow)) {
         refused = s.queue.place(best);
         limit = highest;
         continue;
       }
-      s.queue.leave(best, predicted);
-      note_backfilled(best, predicted);
+      s.queue.leave(best, e.span);
+      note_backfilled(e, lasts(e, b));
       s.start(best);
     }
   }

@@ -158,7 +158,7 @@ class Planned {
     i64 time;  // [s]
     i64 in;    // the number of the plan that made it
   };
-  bool has_asked_ = false;
+  bool has_asked_ = false, promises_ = true;
   typename M::FreshPlan plan_;
   std::vector<Reserved> reserved_;  // by job
   i64 n_plans_ = 0, planned_at_ = -1;
@@ -238,6 +238,10 @@ class Planned {
       return;
     }
     s.interrupts.look(s.queue.jobs.size_in_blocks());
+    // as in easy.hpp: if the order changes with time, no pass promises in which no job can start
+    promises_ = r.primary < Order::selection || s.queue.jobs.any([&](const Entry& e) {
+      return s.could_start(e.job, s.room());
+    });
     begin_plan(s);
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
@@ -282,7 +286,7 @@ class Planned {
     // under restrictions the first waiting job may differ from the first that may start
     if (s.restricted()) return false;
     if (s.queue.least_width() <= s.room()) return false;
-    if (r.primary >= Order::scored) return true;
+    if (r.primary >= Order::scored) return s.queue.none_fits(s.room());
     // finding the first job would need a search
     if (r.threshold >= 0 || (r.primary == Order::submission && r.secondary != Order::submission))
       return false;
@@ -337,7 +341,9 @@ class Planned {
     reserved_[index(j)].in = n_plans_;
     ++n_reserved;
     last_reserved = j;
-    if (s.head == j) s.shadow.time = reserved, s.promise(j, reserved);
+    if (s.head != j) return;
+    s.shadow.time = reserved;
+    if (promises_) s.promise(j, reserved);
   }
 
   // Whether a job that starts now ends before the head's start, if that is required.

@@ -102,7 +102,7 @@ class SharedPass : Easy<M> {
       const i64 j = line[index(k)], predicted = s.of(j).predicted;
       if (s.time + predicted > s.shadow.time || s.bars(j) || !s.machine.fits(j, 0, 0)) continue;
       s.queue.leave(j, predicted);
-      this->note_backfilled(j, predicted);
+      this->note_backfilled(this->entry_of(j), true);
       s.start(j);
     }
   }
@@ -110,7 +110,7 @@ class SharedPass : Easy<M> {
   void start_behind(i64 j) {
     if (!s.machine.passes(j, true, s.shadow)) return;
     s.queue.leave(j, s.of(j).predicted);
-    this->note_backfilled(j, s.of(j).predicted);
+    this->note_backfilled(this->entry_of(j), true);
     s.start(j);
   }
   // Repeatedly start the best job that finds room; jobs like a refused one are passed over from

@@ -99,6 +99,8 @@ def optional(row: Row) -> dict[str, Any]:
     for name in ("put_offs", "delay"):
         if name in row:
             given[name] = int(row[name])
+    if "promise" in row:
+        given["promise"] = row["promise"]
     if "reservation" in row:
         given["reservation"] = row["reservation"]
         given["shutdown_action"] = row["shutdown_action"] == "yes"

@@ -582,7 +582,7 @@ def rules_of(row: Mapping[str, str], workload: Any) -> dict[str, Any]:
     """
     rules: dict[str, Any] = {}
     for name, given in row.items():
-        if name in ("estimate", "policy_estimate"):
+        if name in ("estimate", "policy_estimate", "candidate_estimate"):
             rules[name] = estimate_of(given, workload)
         elif name == "pair_estimate":
             rules[name] = PAIRS[given]()

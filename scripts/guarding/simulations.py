@@ -125,6 +125,7 @@ _BESIDE: dict[str, Row] = {
     "correction": {"estimate": "given"},
     "predicted-again": {"estimate": "user-ratio"},
     "fair_share": {"policy": "fairshare", "backfill_order": "energy-fairshare"},
+    "candidate_estimate": {"relax": "3000"},
     "policy_estimate": {"policy": "saf", "backfill_order": "spf"},
     "threshold": {"policy": "laf"},
     "partners": {"allocation": "half-socket"},

@@ -16,7 +16,7 @@ from mistakes import mistakes_of, why_not
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents import load
-from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight, chosen
+from hpcgym.agents.rlscheduler import PublishedNetwork, RLScheduler, Sight, chosen
 from hpcgym.agents.tensor_bundle import arrays_of
 from hpcgym.cli import app
 from hpcgym.study import evaluate
@@ -64,7 +64,7 @@ def test_no_byte_can_be_another(tmp_path: Path) -> None:
 
 def test_a_folder_has_one_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "log_s0" / "variables", random_network())
-    Network(tmp_path)
+    PublishedNetwork(tmp_path)
 
 
 # --- What a network sees and says -----------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_a_network_is_four_layers(tmp_path: Path) -> None:
     arrays = random_network(4)
     write_checkpoint(tmp_path, arrays)
     seen = np.random.default_rng(1).random((5, 8))
-    for job, score in zip(seen.astype(np.float32), Network(tmp_path)(seen), strict=True):
+    for job, score in zip(seen.astype(np.float32), PublishedNetwork(tmp_path)(seen), strict=True):
         values = job
         for layer in SHAPES:
             kernel, bias = arrays[f"{layer}/kernel"], arrays[f"{layer}/bias"]
@@ -131,7 +131,7 @@ def test_a_network_is_four_layers(tmp_path: Path) -> None:
                 sums if layer == "pi/dense_3" else [max(sum_of_unit, 0) for sum_of_unit in sums]
             )
         assert score == pytest.approx(values[0], rel=1e-4)
-    equal = Network(tmp_path)(np.repeat(seen[:1], 129, axis=0))
+    equal = PublishedNetwork(tmp_path)(np.repeat(seen[:1], 129, axis=0))
     assert len(set(equal.tolist())) == 1
 
 

@@ -22,6 +22,7 @@ FAMILY = {
 }
 #: Policies that look at predictions.
 LEARNED = ("saf-typical", "saf-typical-80h", "saf-typical-20h-hold", "aged", "aged-safe", "evolved")
+LEARNED += ("aged-hold", "evolved-hold")
 
 
 def test_the_easy_family() -> None:
@@ -44,6 +45,9 @@ def test_orders_that_age_are_their_formulas() -> None:
     typical = find_scheduler("saf-typical")
     assert find_scheduler("aged") == typical.but(policy=aged)
     assert find_scheduler("aged-safe") == typical.but(policy=safe, hold="share=0.02,by=both")
+    for name in ("aged", "evolved"):
+        held = find_scheduler(name).but(hold="share=0.015,by=both")
+        assert find_scheduler(f"{name}-hold") == held
 
 
 def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() -> None:

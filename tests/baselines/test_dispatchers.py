@@ -191,7 +191,7 @@ def test_without_ortools_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(HpcgymError, match=r"need OR-Tools: pip install '\.\[cp\]' in the clone"):
+    with pytest.raises(HpcgymError, match=r"need OR-Tools: pip install 'hpcgym\[cp\]'"):
         dispatchers.find_dispatcher("pcp20")
     assert dispatchers.find_dispatcher("prb")
 

@@ -67,7 +67,8 @@ def test_growth_has_every_size_and_its_memory(section, sizes):
 
 def test_a_run_past_the_limit_is_stopped_and_said():
     rows = sections("load", "--sizes", "0.5,0.6", "--limit", "0.01")["load"]
-    assert [row["load"] for row in rows] == [0.5] * 5  # larger ones are left out
+    assert len(rows) == len({row["scheduler"] for row in rows}) > 1  # larger ones are left out
+    assert {row["load"] for row in rows} == {0.5}
     assert {row["note"] for row in rows} == {"stopped after 0.01 s"}
 
 

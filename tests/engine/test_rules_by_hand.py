@@ -120,6 +120,33 @@ pool("easy uses extra processors once", 6, ROWS, [0, 10, 2, 20, 2, 20, 2], **EAS
 # A and B (2 each) both end at 10 s. C (3) needs only one of them, so 2 are extra then
 ROWS = [(0, 2, 10), (0, 2, 10), (1, 3, 10), (2, 1, 100)]
 pool("easy counts all releases of the shadow time", 5, ROWS, [0, 0, 10, 2], **EASY)
+# A (3 of 4) runs to 100 s, which B (4) waits for. C (1) asks for 500 s, and is judged by its run
+# time as long as B has not waited for so long: by 1 s at 2 s
+ROWS = [(0, 3, 100), (1, 4, 10), (2, 1, 50, 500)]
+RELAXED = {**EASY, "candidate_estimate": "clairvoyant"}
+for limit, started in ((None, 110), (1, 110), (2, 2), ("24h", 2)):
+    by = RELAXED | {"relax": limit} if limit else EASY
+    more = promised(-1, 100, -1 if started == 2 else 110)
+    pool(f"relaxed {limit}", 4, ROWS, [0, 100, started], **by, expected=more)
+ROWS = [(0, 3, 100), (1, 4, 10), (2, 1, 98, 500)]
+pool("relaxed up to the shadow time", 4, ROWS, [0, 100, 2], **RELAXED, relax=60)
+by = RELAXED | {"backfill": "until-shadow", "relax": 60}
+pool("relaxed until the shadow time", 4, ROWS, [0, 100, 110], **by)
+# C is thought to run for 50 s, and runs for 150: B waits for it, although it was promised 100 s
+ROWS = [(0, 3, 100), (1, 4, 10), (2, 1, 150, 500)]
+by = {**EASY, "relax": "1d", "candidate_estimate": [1, 1, 50]}
+pool("a relaxed job breaks a promise", 4, ROWS, [0, 152, 2], **by, expected=promised(-1, 100, -1))
+# C starts at 2 s, and is predicted to run to 502 s: so B may wait for D, too, at 3 s
+ROWS = [(0, 3, 100), (1, 5, 10), (2, 1, 50, 500), (3, 1, 450, 480)]
+more = {"expected": promised(-1, 100, -1, -1)}
+pool("a relaxed job moves the shadow time", 5, ROWS, [0, 453, 2, 3], **RELAXED, relax=60, **more)
+# A and B hold all 3 to 9 s. Nobody could start when C and D come, so nothing is promised under an
+# order by waiting; at 4 s B ends, E starts, and C, the first by wait / requested time, gets 9 s. At
+# 9 s C starts, and D, which waits for it, gets 14 s
+ROWS = [(0, 2, 9), (0, 1, 4, 9), (1, 3, 5), (2, 3, 9), (3, 1, 3)]
+by = {**EASY, "policy": "wait / requested", "backfill_order": "fcfs"}
+pool("promised by an order that changes", 3, ROWS, [0, 0, 9, 14, 4], **by,
+     expected=promised(-1, -1, 9, 14, -1))  # fmt: skip
 pool("a lone head", 1, [(0, 1, 4, 9), (1, 1, 5)], [0, 4], **EASY, expected=promised(-1, 9))
 # B (2) is blocked by A until 10 s. C (8 s) and D (4 s) compete for the hole; the second to come
 # would not end by 10 s. C ends as requested, D requests 9 s

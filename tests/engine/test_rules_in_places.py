@@ -29,7 +29,7 @@ from quota_strategies import fitted
 from restrictions import DRAWN, around_windows, restrict, with_numbers
 from same_results import assert_same, assert_same_results, cells_of
 from share_strategies import BUSY_W, SlowOrder, accounts, heeded, order, watts_of, with_power
-from strategies import SLURM, cases, plans, with_few_looks
+from strategies import SLURM, cases, plans, predictions, with_few_looks
 from submission_strategies import fitted as as_moved
 
 import hpcgym
@@ -85,6 +85,9 @@ RULES = {
         *("slurm stop minutes", "extract slurm minutes", "killed minutes", "extract stop minutes"),
         *("network", "learned network", "slurm network", "each second network", "windows network"),
         *("quota network", "stop network", "follow network", "extract learned network"),
+        *("relaxed", "relaxed learned", "relaxed killed", "relaxed state", "relaxed anew"),
+        *("relaxed usage", "relaxed quota", "relaxed follow learned", "relaxed places"),
+        *("relaxed function", "relaxed extract", "relaxed extract learned", "relaxed minutes"),
     ),
     "nodes": (
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
@@ -110,6 +113,7 @@ RULES = {
         *("minutes", "slurm minutes", "stop minutes", "extract minutes", "minutes windows"),
         *("slurm stop minutes", "extract slurm minutes"),
         *("network", "stop network", "extract learned network"),
+        *("relaxed", "relaxed learned", "relaxed quota", "relaxed extract", "relaxed anew"),
     ),
     "failing": (
         *("", "learned", "killed", "usage", "extract", "quota", "windows quota", "follow"),
@@ -117,6 +121,7 @@ RULES = {
         *("quota state", "places state", "usage state"),
         *("minutes", "stop minutes", "extract minutes"),
         *("network", "stop network"),
+        *("relaxed", "relaxed learned", "relaxed quota"),
     ),
 }
 QUEUES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
@@ -174,6 +179,8 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     ours, theirs = dict[str, Any](), dict[str, Any]()
     if "learned" in which:
         learn(data, which, ours, theirs)
+    if "relaxed" in which:
+        relax(data, which, log, part, ours, theirs)
     log = restrict(data, which | {place}, log, ours, theirs, cluster)
     part = part if "extract" in which else log
     put_in_order(data, which, cluster, log, ours, theirs)
@@ -331,6 +338,38 @@ def learn(
     if "estimate" in ours:
         known = ["requested", "incremental", "recursive-doubling", "predicted-again"]
         ours["correction"] = theirs["correction"] = data.draw(st.sampled_from(known))
+
+
+#: Up to which wait of the head backfilling is relaxed [s].
+LIMITS = st.sampled_from([0.5, 1, 5, 20, 100, 2000, 10**9])
+
+
+def relax(
+    data: st.DataObject,
+    which: set[str],
+    log: Workload,
+    part: Workload,
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+) -> None:
+    """Draw how relaxed backfilling is, and by which run times candidates are judged."""
+    backfill, limit = (
+        data.draw(st.sampled_from(["easy", "easy", "until-shadow"])),
+        data.draw(LIMITS),
+    )
+    for rules in (ours, theirs):
+        rules["backfill"], rules["relax"] = backfill, limit
+    if "policy_estimate" in ours and data.draw(st.booleans()):  # it stands for candidates, too
+        theirs["candidate_estimate"] = theirs["policy_estimate"]
+        return
+    some: list[Any] = [(name, name) for name in ("requested", "clairvoyant", "double-requested")]
+    if part is log and not which & {"follow", "places"}:
+        seconds = data.draw(predictions(log))
+        some.append((seconds, seconds))
+    if "policy_estimate" not in ours and not which & {"follow", "places"}:
+        some += LEARNED
+    rule = "candidate_estimate"
+    ours[rule], theirs[rule] = data.draw(st.sampled_from(some))
 
 
 def put_in_order(

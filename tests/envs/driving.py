@@ -241,6 +241,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "a tree on nodes": {"workload": NEEDY, "cluster": NODES_WITH_MEM,
                         "backfill_order": "energy-fairshare", "fair_share": FAIR[3]},
     "starved first": {"threshold": 900},
+    "relaxed": {"relax": 900},
     "switched off": {"workload": CALM, "cluster": SLEEPY},
     "switched off by action": {"workload": CALM, "cluster": AWAKE, "shutdown_action": True},
     "single cores": {"cluster": FOUR, "allocation": "worst-fit"},
@@ -287,7 +288,7 @@ _OF_QUEUES = (
 #: Places where a rule may order the queue.
 _POOLS = (
     *("pool", "per event", "learned", "around", "to a horizon", "users", "groups"),
-    *("starved first", "switched off", "extract", "extract of users"),
+    *("starved first", "relaxed", "switched off", "extract", "extract of users"),
 )
 #: Those whose episodes have other jobs than those that count.
 AROUND = ("surrounded", "around", "to a horizon")
@@ -296,7 +297,7 @@ MOVED = ("after others", "submitted", "slurm after others", "limits after others
 HIDE = (
     "pool", "per event", "learned", "users", "groups", "switched off", "switched off by action",
     "surrounded", "around", "to a horizon", "slurm", "extract", "extract of users", "single cores",
-    "starved first",
+    "starved first", "relaxed",
 )  # fmt: skip
 EXTRACTS = ("extract", "extract under quotas", "extract of users", "extract on nodes")
 STOPS = ("requeued", "cancelled", "leaving", "leaving for good", "suspended", "slurm and stops")

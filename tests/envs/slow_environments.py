@@ -226,12 +226,18 @@ class Picking(Asking):
         super().__init__(*given, **rules)
         self.choose_job, self.window = choose, window
 
+    breaks_s = 0  # up to which wait of the head any job that fits may start
+
+    def in_time(self, job: Any, head: Any, now: int, shadow: int) -> bool:
+        if now - head.submit < self.breaks_s:
+            return True
+        return bool(super().in_time(job, head, now, shadow))
+
     def backfill_around(self, head: Any, now: int) -> None:
         shadow, extra = self.shadow(head, now)
-        if head.reserved_start == -1 and not self.order_changes():
-            head.reserved_start = shadow
+        self.promise_head(head, shadow)
         if self.backfill == "until-shadow":
-            shadow, extra = shadow - 1, 0
+            extra = 0
         while True:
             legal = [
                 job
@@ -239,7 +245,7 @@ class Picking(Asking):
                 if job is not head
                 and not self.barred(job)
                 and self.fits(job, now)
-                and (now + job.predicted <= shadow or job.processors <= extra)
+                and (self.in_time(job, head, now, shadow) or job.processors <= extra)
             ]
             if not legal:
                 return
@@ -248,7 +254,7 @@ class Picking(Asking):
             job = visible[self.choose_job(now, [job.number for job in visible])]
             if job is head:
                 return
-            if now + job.predicted > shadow:
+            if not self.in_time(job, head, now, shadow):
                 extra -= job.processors
             self.start(job, now, backfilled=True)
 
@@ -291,23 +297,32 @@ class Inspecting(Asking):
         return True
 
     def start_in_order(self, now: int) -> Any:
+        self.look_who_could_start(now)
         for job in self.primary_order(now):
             if self.barred(job):
                 continue
             if not self.fits(job, now):
                 return job
             self.start_unless_put_off(job, now, backfilled=False)
+            if job in self.left_out:
+                self.look_who_could_start(now)
+            else:  # it could
+                self.promises = True
         return None
+
+    def barred(self, job: Any) -> bool:
+        return job in self.left_out or bool(super().barred(job))
 
     def backfill_around(self, head: Any, now: int) -> None:
         shadow, extra = self.shadow(head, now)
+        self.promise_head(head, shadow)
         if self.backfill == "until-shadow":
-            shadow, extra = shadow - 1, 0
+            extra = 0
         for job in self.candidates(now):
             passed = job is head or job in self.left_out or self.barred(job)
             if passed or not self.fits(job, now):
                 continue
-            ends = now + job.predicted <= shadow
+            ends = self.in_time(job, head, now, shadow)
             if (ends or job.processors <= extra) and self.start_unless_put_off(job, now, True):
                 extra -= 0 if ends else job.processors
 

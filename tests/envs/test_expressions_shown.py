@@ -73,6 +73,8 @@ class Seen:
             "free": self.free / self.machine,
             "free_1h": (self.free + soon) / self.machine,
             "queued": len(self.waits),
+            "behind": (self.requested * self.widths)[self.waits].sum() / self.machine,
+            "machine_size": self.machine,
             "hour": self.now % 86_400 / 3600,
             "weekday": self.now // 86_400 % 7,
             "fits": self.widths[job] <= self.free,

@@ -45,12 +45,20 @@ from strategies import workloads
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import Backfill, Inspector
+from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload import Workload, load_workload
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 NAMED = ["fcfs", "fcfs", "sjf", "saf", "wfp3", "sqf"]
 BOUNDS = st.sampled_from([(0, 600), (1, 7), (3, 600), (5, 60), (72, 1)])
+#: Up to which wait of the head the agent may break what was promised to it [s].
+BROKEN_S = st.sampled_from([0, 0, 0, 1, 20, 600, 10**6])
+#: The same by run times of candidates.
+RELAXED = st.sampled_from(
+    [{}, {}, {"relax": 20, "candidate_estimate": "clairvoyant"},
+     {"relax": 600, "candidate_estimate": "typical-ratio"}]
+)  # fmt: skip
 Act = Callable[[Any, dict[str, Any]], int]
 
 
@@ -71,12 +79,13 @@ def all_of(name: str, workload: Workload, **more: Any) -> Any:
 @given(
     workloads(), st.one_of(RULES, rules()), st.lists(at_states(), max_size=2),
     st.sampled_from(NAMED), st.sampled_from([2, 3, 40]),
-    BOUNDS, st.sampled_from([None, None, 0, 100]), SEEDS,
+    BOUNDS, BROKEN_S, RELAXED, st.sampled_from([None, None, 0, 100]), SEEDS,
 )  # fmt: skip
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_any_choices(
     name: str, jobs: Workload, given_rules: dict[str, Any], looks: list[Any], policy: str,
-    window: int, bounds: tuple[int, int], threshold: int | None, seed: int,
+    window: int, bounds: tuple[int, int], broken_s: int, relaxed: dict[str, Any],
+    threshold: int | None, seed: int,
 ) -> None:  # fmt: skip
     """The same questions about the same jobs at the same times, whatever is answered.
 
@@ -84,12 +93,16 @@ def test_any_choices(
     """
     given_rules = given_rules | {"policy": policy, "threshold": threshold}
     given_rules |= dict(zip(("backfill_order", "policy"), looks, strict=False))
+    if given_rules["backfill"] != "none" and not broken_s:
+        given_rules |= relaxed
+        if relaxed and given_rules.get("policy_estimate", "requested") not in KNOWN:
+            given_rules["candidate_estimate"] = "clairvoyant"
     theirs = {
         rule: slow_order(given_rules[rule], jobs)
         for rule in ("policy", "backfill_order")
         if given_rules[rule] in looks
     }
-    check_choices(name, jobs, given_rules, theirs, window, bounds, seed)
+    check_choices(name, jobs, given_rules, theirs, window, bounds, broken_s, seed)
 
 
 @pytest.mark.parametrize("which", ["quota", "minutes", "follow", "places", "follow places quota"])
@@ -108,12 +121,13 @@ def test_any_choices_under_rules_of_a_site(name: str, which: str, data: st.DataO
     ours, theirs = dict[str, Any](), dict[str, Any]()
     jobs = restrict(data, which.split(), jobs, ours, theirs)
     window, bounds = data.draw(st.sampled_from([2, 3, 40])), data.draw(BOUNDS)
-    check_choices(name, jobs, given_rules | ours, theirs, window, bounds, data.draw(SEEDS))
+    broken_s, seed = data.draw(BROKEN_S), data.draw(SEEDS)
+    check_choices(name, jobs, given_rules | ours, theirs, window, bounds, broken_s, seed)
 
 
 def check_choices(
     name: str, jobs: Workload, given_rules: dict[str, Any], theirs: dict[str, Any],
-    window: int, bounds: tuple[int, int], seed: int,
+    window: int, bounds: tuple[int, int], broken_s: int, seed: int,
 ) -> None:  # fmt: skip
     """Compare an episode with the slow environment's; ``theirs``: rules as that takes them."""
     numbers, act = by_chance(seed, "place", window)
@@ -122,7 +136,8 @@ def check_choices(
     if name == "Backfill":
         if given_rules["backfill"] == "none":
             given_rules["backfill"] = "easy"
-        slow = agent_on(OnPool, Picking)
+        more["promise"] = broken_s or "kept"
+        slow = type("Breaking", (agent_on(OnPool, Picking),), {"breaks_s": broken_s})
     else:
         more = dict(zip(("put_offs", "delay"), bounds, strict=True))
         numbers, act = put_off_by_chance(seed)
@@ -139,8 +154,7 @@ def check_choices(
     assert result.start.tolist() == [job.start for job in came]
     assert result.predicted_run_time.tolist() == [job.predicted for job in came]
     assert result.backfilled.tolist() == [job.backfilled for job in came]
-    promised = result.reserved_start.tolist()  # none where jobs are put off
-    assert promised == [job.reserved_start for job in came]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in came]
     prove(name, result)
     terms = [terms_of(step.info) for step in steps]
     assert sum(term["wait_s"] for term in terms) == result.wait.sum()
@@ -335,6 +349,30 @@ def test_the_head_starts_when_easy_promised() -> None:
         while not over:
             _, _, over, _, info = env.step(left.pop(0) if left else 0)
         assert env.result().start[3:].tolist() == starts
+
+
+def test_a_promise_may_be_broken_until_the_head_has_waited() -> None:
+    """3 waits from 1 s on for 100 s. At 40 s 4, 5, 6 and 7 fit; 6 and 7 would run on beyond."""
+    rows = [(0, 4, 100), (0, 2, 60), (0, 2, 40), (1, 8, 50)]
+    rows += [(2, 2, 50), (2, 2, 58), (2, 2, 70), (2, 2, 500)]
+    jobs = jobs_of(rows, 8)
+    for promise, shown in (
+        ("kept", [3, 4, 5]),
+        (39, [3, 4, 5]),
+        (40, [3, 4, 5, 6, 7]),
+        ("1h", [3, 4, 5, 6, 7]),
+    ):
+        env = all_of("Backfill", jobs, window=8, promise=promise)
+        _, info = env.reset()
+        assert (info["time_s"], rows_of(info)) == (40, shown)
+        assert env.unwrapped.promise == promise
+    over = False
+    while not over:  # 7 starts, and 3 waits for it although it was promised 100 s
+        *_, over, _, info = env.step(max(len(rows_of(info)) - 1, 0))
+    result = env.result()
+    assert (result.start[7], result.start[3]) == (40, 540)
+    assert result.metrics.max_promise_delay_s == 440
+    assert env.result().metrics.promises_broken > 0
 
 
 def inspected(jobs: Workload, actions: list[int], **given_rules: Any) -> tuple[Any, Any, Any]:

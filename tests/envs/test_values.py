@@ -138,7 +138,7 @@ def test_the_machine_is_found_as_a_scheduler_left_it_or_one_of_that_name() -> No
 @pytest.mark.parametrize("name", EVERY)
 def test_few_arguments_are_shown(name: str) -> None:
     shown = inspect.signature(CLASSES[name]).parameters
-    assert len(shown) - 1 <= 12
+    assert len(shown) - 1 <= 13
     assert shown["settings"].kind is inspect.Parameter.VAR_KEYWORD
     assert not OF_VALUES.keys() & shown.keys()
 

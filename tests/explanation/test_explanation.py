@@ -88,6 +88,17 @@ def test_a_head_that_waits_for_processors() -> None:
     assert hpcgym.explain(result, 1).sentences[1] == "It started at once."
 
 
+def test_a_head_that_a_relaxed_job_delays() -> None:
+    """3 asks for 300 s, and is judged by 30 s; it runs for 150, so 2 starts 120 s late."""
+    rows = (*SMALL[:2], (20, 2, 150, 300))
+    result = hpcgym.simulate(jobs(*rows), "easy", relax="1h", candidate_estimate=[50, 40, 30])
+    assert result.start.tolist() == [0, 170, 20]
+    explained = hpcgym.explain(result, 2)
+    assert explained.others["right"].to_dict() == {1: "ran", 3: "relaxed"}
+    assert explained.others["delay"].to_dict() == {1: 160, 3: 120}
+    assert any("probably ended before the first job" in text for text in explained.sentences)
+
+
 MORE = (*SMALL, (35, 1, 200, 200))  # 5 fits at once, but would delay 2, which wants all at 100 s
 SLURM = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50), (40, 1, 50, 50)
 

@@ -466,9 +466,8 @@ def replace_users() -> Workload:
 
 def test_numbers_alone_are_seconds_and_not_minutes() -> None:
     """Here, in Python; ``hpcgym when -t`` takes them as sbatch does."""
-    assert FORECAST.shapes([4], ["240", 240, "4min", "4:00:00"]).requested.tolist() == [
-        240, 240, 240, 14_400,
-    ]  # fmt: skip
+    for requested, seconds in [("240", 240), (240, 240), ("4min", 240), ("4:00:00", 14_400)]:
+        assert FORECAST.shapes([4], [requested]).requested.tolist() == [seconds]
 
 
 def test_warnings_point_to_who_asks() -> None:

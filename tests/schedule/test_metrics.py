@@ -67,6 +67,8 @@ def test_all_metrics_by_hand(result: Result) -> None:
             "max_queue_length": 3,
             "backfilled_share": 0.25,
             "starved_share": math.nan,  # without a threshold nobody says who starves
+            "promises_broken": 0.0,
+            "max_promise_delay_s": 0,
             "killed_jobs": 1,
             "energy_busy_j": BUSY * 250.0,
             "energy_idle_j": (4 * 8100 - BUSY) * 100.0,
@@ -81,7 +83,7 @@ def test_all_metrics_by_hand(result: Result) -> None:
 
 def test_metrics_are_plain_numbers(result: Result) -> None:
     whole = {"jobs", "makespan_s", "max_queue_length", "killed_jobs", "max_wait_s"}
-    whole |= {"max_response_s"}
+    whole |= {"max_response_s", "max_promise_delay_s"}
     kinds = {name: type(value) for name, value in result.metrics.items()}
     assert kinds == {name: int if name in whole else float for name in kinds}
 
@@ -90,6 +92,32 @@ def test_starved_jobs_waited_longer_than_the_threshold(result: Result) -> None:
     for threshold, share in ((79, 0.75), (80, 0.5), (90, 0.25), (95, 0.0)):
         again = hpcgym.simulate(result.workload, "easy", threshold=threshold)
         assert again.metrics["starved_share"] == share
+
+
+#: 1 waits for 0, to 100 s, and 3 for all. 2 starts before both if it is thought to run for 50 s.
+ROWS = few_jobs(4, [0, 1, 2, 3], [100, 10, 150, 5], [3, 4, 1, 4], [100, 10, 500, 5])
+BREAKING = {"relax": "1d", "candidate_estimate": [1, 1, 50, 1]}
+
+
+def test_promises_that_are_broken_by_hand() -> None:
+    easy, relaxed = hpcgym.simulate(ROWS, "easy"), hpcgym.simulate(ROWS, "easy", **BREAKING)
+    assert easy.reserved_start.tolist() == [-1, 100, 110, 610]
+    assert easy.start.tolist() == [0, 100, 110, 260]
+    assert (easy.metrics.promises_broken, easy.metrics.max_promise_delay_s) == (0.0, 0)
+    assert relaxed.start.tolist() == [0, 152, 2, 162]  # 1 52 s late; 3 got its own promise then
+    assert relaxed.reserved_start.tolist() == [-1, 100, -1, 162]
+    assert relaxed.metrics.promises_broken == 0.5
+    assert relaxed.metrics.max_promise_delay_s == 52
+    for rules in ({"backfill": "none"}, {"dispatcher": "sjf-list"}):  # nothing is promised
+        metrics = hpcgym.simulate(ROWS, **rules).metrics
+        assert math.isnan(metrics.promises_broken)
+        assert math.isnan(metrics.max_promise_delay_s)
+
+
+@given(workloads())
+def test_easy_with_requested_times_keeps_its_promises(log: Workload) -> None:
+    result = hpcgym.simulate(log, "easy")
+    assert result.metrics.promises_broken == 0 or not (result.reserved_start >= 0).any()
 
 
 def test_step_functions_by_hand(result: Result) -> None:

@@ -112,6 +112,7 @@ RULES: dict[str, dict[str, Any]] = {
     "threshold": {"threshold": 60},
     "function": {"policy": lambda view: -view.submit},
     "hold": {"hold": 0.1},
+    "relax": {"relax": 3600, "candidate_estimate": "requested"},
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
     "submitted": {"quota": "user:submitted=100"},

@@ -40,6 +40,8 @@ EASY = {
     "correction": "requested",
     "threshold": None,
     "hold": None,
+    "relax": None,
+    "candidate_estimate": None,
     "quota": None,
     "maintenance": None,
     "preemption": None,

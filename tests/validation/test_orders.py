@@ -102,6 +102,67 @@ def test_what_jobs_behind_a_reservation_may_do(ordered: bool) -> None:
         validate_schedule(late)
 
 
+#: Job 1 waits from 1 s on for job 0, to 100 s. Job 2 asks for 500 s and runs for 50, then job 3 for
+#: 480 and 30 s.
+PASSING = few_jobs(
+    *(5, [0, 1, 2, 40], [100, 10, 50, 30], [3, 5, 1, 1]), requested=[100, 10, 500, 480]
+)
+
+
+@pytest.mark.parametrize("estimate", ["clairvoyant", [100, 10, 50, 30], "typical-ratio"])
+def test_jobs_may_delay_the_first_up_to_a_wait(estimate: Any) -> None:
+    """The same schedule is none of EASY, nor of another limit, nor of longer candidates."""
+    rules = {"relax": 2, "candidate_estimate": estimate}
+    jobs = PASSING
+    if estimate == "typical-ratio":  # a job has ended that ran for a tenth of what it asked for
+        before = few_jobs(5, [0], [50], [1], requested=[500], user_id=[7])
+        jobs = PASSING.with_columns(submit_time=PASSING.submit_time + 1000, user_id=[1, 2, 7, 7])
+        jobs = hpcgym.Workload.from_columns(
+            {
+                name: [*getattr(before, name), *getattr(jobs, name)]
+                for name in (
+                    "submit_time",
+                    "run_time",
+                    "requested_processors",
+                    "requested_time",
+                    "user_id",
+                )
+            },
+            processors=5,
+        )
+    result = hpcgym.simulate(jobs, "easy", **rules)
+    first = int(jobs.submit_time[-3])
+    assert (result.start[-2], result.start[-3]) == (first + 1, first + 99)
+    assert "backfilling" in validate_schedule(result)
+    text = f"job {len(jobs) - 2} starts at {first + 1} s ahead of the queue, and delays"
+    without = replace(result, candidate_run_time=None)
+    assert text in refusal(replace(without, scheduler=hpcgym.Scheduler()))
+    assert text in refusal(replace(result, scheduler=result.scheduler.but(relax=1)))
+    longer = hpcgym.Scheduler(relax=2, candidate_estimate=[500] * len(jobs))
+    assert text in refusal(replace(without, scheduler=longer))
+    # up to 52 s, when job 2 ends, job 1 has waited for too long, and job 3 asks for too much
+    waits = (
+        f"job {len(jobs) - 1} waits at {first + 51} s, although it fits and delays no reservation"
+    )
+    assert waits in refusal(replace(result, scheduler=result.scheduler.but(relax=60)))
+
+
+@settings(max_examples=100)
+@given(
+    workloads(),
+    st.one_of(POLICY, st.just("aged")),
+    st.sampled_from(["fcfs", "sjbf", "spf"]),
+    st.sampled_from([1, 20, 300, 10**6]),
+    st.sampled_from(["clairvoyant", "typical-ratio", "ave2"]),
+)
+def test_relaxed_schedules_are_proved(
+    log: Workload, policy: Any, backfill_order: str, limit: int, estimate: str
+) -> None:
+    rules = {"relax": limit, "candidate_estimate": estimate, "backfill_order": backfill_order}
+    scheduler = hpcgym.Scheduler(policy="fcfs" if policy == "aged" else policy, **rules)
+    assert "backfilling" in validate_schedule(hpcgym.simulate(log, scheduler))
+
+
 def test_jobs_that_end_at_the_shadow_time_are_in_the_way_under_until_shadow() -> None:
     """Job 2 would end at 100 s, when job 1 is to start."""
     jobs = few_jobs(4, [0, 0, 0], [100, 50, 100], [3, 4, 1])

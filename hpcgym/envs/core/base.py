@@ -393,6 +393,7 @@ class Definition(NamedTuple):
     shutdown_action : whether an action may be to switch idle processors off.
     skips : whether decisions with one action are not asked for.
     puts_off : if jobs that are to start may be put off: how often each, and how long at most [s].
+    breaks_s : up to which wait of the head picked jobs may break what was promised to it [s].
     features, interval : that weights are for, and what weights and controls hold for.
     weighed : the sum of these, where some are expressions; else the engine has a table of them.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
@@ -410,6 +411,7 @@ class Definition(NamedTuple):
     shutdown_action: bool = False
     skips: bool = False
     puts_off: tuple[int, int] | None = None
+    breaks_s: int = 0
     features: tuple[str, ...] = ()
     interval: tuple[str, int] = ("pass", 0)
     weighed: Expression | None = None
@@ -445,7 +447,7 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     options, features = definition.options, definition.features
     scheduler = options.scheduler
     kept = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
-    learning = learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+    learning = learns(scheduler.estimate) or learns(scheduler.second_estimate)
     runs = max(scheduler.remembered, runs_looked_at(definition.sees))
     return Episodes(
         options.workload,

@@ -24,6 +24,7 @@ from hpcgym.machine.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.shared_nodes import check_files, check_machine, pool_rules
@@ -230,8 +231,17 @@ def schedule_of_queue(state: ScheduleState, workload: Workload, options: Options
         learned.flags.writeable = False
         schedule[name] = learned
     result = result_of(native, schedule, state.rules, workload, *given, outside=True)
+    of_policies, of_candidates = (
+        options.scheduler.policy_estimate,
+        options.scheduler.candidate_estimate,
+    )
     return replace(
-        result, policy_run_time=schedule["ordered_by"], outside_orders=_only_orders(state)
+        result,
+        policy_run_time=schedule["ordered_by"] if learns(of_policies) else None,
+        candidate_run_time=schedule["ordered_by"]
+        if of_candidates is not None and learns(of_candidates)
+        else None,
+        outside_orders=_only_orders(state),
     )
 
 

@@ -72,6 +72,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import JobColumns, weighed
+from hpcgym.scheduler.rules import PREDICTING
 from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.scheduler.whole_nodes import check_power_rule, own_nodes_by
 from hpcgym.simulation.allowance import uncounted
@@ -487,8 +488,8 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
     options, workload, rewards = definition.options, episodes.log, definition.options.rewards
     limited, shared = definition.limited is not None, definition.corun is not None
     scheduler, surrounded = options.scheduler, not episodes.alone
-    for rule in ("estimate", "policy_estimate"):
-        if not isinstance(getattr(scheduler, rule), str) and not episodes.have_all_rows:
+    for rule in PREDICTING:
+        if not isinstance(getattr(scheduler, rule), str | None) and not episodes.have_all_rows:
             raise HpcgymError(
                 f"{rule}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
@@ -686,7 +687,7 @@ def told_of(
         order = None
     agent = Agent(
         order, asks, definition.keeps, definition.shutdown_action,
-        picks=kind == CANDIDATES_KIND, puts_off=definition.puts_off,
+        picks=kind == CANDIDATES_KIND, puts_off=definition.puts_off, breaks_s=definition.breaks_s,
         sees=definition.sees, anew=definition.weighed is not None,
     )  # fmt: skip
     return prepare(

@@ -50,6 +50,7 @@ class Estimators(NamedTuple):
     looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
     classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
     asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
+    is_of: NDArray[np.int64]  # (2,) whether the second is for orders, and for candidates
     hold: NDArray[
         np.float64
     ]  # (4,) of hpcgym.scheduler.backfilling, or (0,) where no job is held back
@@ -67,7 +68,7 @@ class LearnedState(NamedTuple):
 
 def told_of_learning(by: Estimators, learner: LearnedState) -> dict[str, NDArray[Any]]:
     """Return how run times are predicted, and what is known of them, as ``Model`` takes it."""
-    names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
+    names = ("kinds", "last", "looks", "chosen", "classes", "asked", "is_of", "hold")
     return {
         **{name: getattr(by, name) for name in names},
         "loss": by.loss.view(np.int64),
@@ -164,7 +165,7 @@ def _renews(scheduler: Scheduler, counts: bool) -> int:
         return allocations.EACH_TIME
     # run times of jobs that come after others have ended are predicted before the pass
     moved = scheduler.moves_submissions and by_name.learns(scheduler.estimate)
-    renews = by_name.learns(scheduler.policy_estimate) or counts or moved
+    renews = by_name.learns(scheduler.second_estimate) or counts or moved
     return allocations.AFTER_ENDS if renews else allocations.NEVER
 
 
@@ -192,7 +193,13 @@ def make_estimators(
     counted : (n_jobs,) the number that the simulator counts instead: nodes, if jobs have their own.
     size : processors of the machine.
     """
-    specs, hold = [*map(_spec, two_estimates(scheduler))], scheduler.hold
+    specs, of_orders = (
+        [*map(_spec, two_estimates(scheduler))],
+        by_name.learns(scheduler.policy_estimate),
+    )
+    judged_by = scheduler.candidate_estimate
+    of_candidates = judged_by is not None and by_name.learns(judged_by)
+    hold = scheduler.hold if of_orders else None
     chosen = np.full((2, N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
@@ -203,13 +210,14 @@ def make_estimators(
         chosen=chosen,
         looks=np.array(
             [
-                order is not None and anew is None and looks_at_time(order)
+                of_orders and order is not None and anew is None and looks_at_time(order)
                 for order, anew in zip(scheduler.orders, scheduler.anew, strict=True)
             ],
             np.int64,
         ),
         classes=_classes(specs, users, processors),
         asked=np.array([] if np.array_equal(processors, counted) else processors, np.int64),
+        is_of=np.array([of_orders, of_candidates], np.int64),
         hold=np.zeros(0) if hold is None else hold.numbers(size),
     )
 
@@ -247,7 +255,7 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
 
 def two_estimates(scheduler: Scheduler) -> tuple[by_name.Estimate, by_name.Estimate]:
     """Return the two estimates of a scheduler."""
-    return scheduler.estimate, scheduler.policy_estimate
+    return scheduler.estimate, scheduler.second_estimate
 
 
 class _Spec(NamedTuple):
@@ -286,9 +294,10 @@ def _spec(estimate: by_name.Estimate) -> _Spec:
 
 def in_words(scheduler: Scheduler) -> tuple[str, str]:
     """Return the two estimates of a scheduler as words, the same for equal regressions."""
+    of_policies = scheduler.second_estimate is scheduler.policy_estimate
     words = scheduler.describe()
-    first, second = str(words["estimate"]), str(words["policy_estimate"])
-    return _canonical(first), _canonical(second)
+    second = words["policy_estimate" if of_policies else "candidate_estimate"]
+    return _canonical(str(words["estimate"])), _canonical(str(second))
 
 
 def _canonical(estimate: str) -> str:

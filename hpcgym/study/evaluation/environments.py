@@ -32,7 +32,7 @@ from hpcgym.scheduler.asked_for import (
 from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.study.evaluation.platform import Platform, energies, platform_of
 from hpcgym.study.evaluation.policies import env_of, options_of
 from hpcgym.study.evaluation.user_policies import REMEDY, check_spaces
@@ -402,8 +402,8 @@ class Environments:
             self.kept.append(name)
         if "policy" in env.scheduler_rules:
             self._follow(env, theirs)
-        for rule in ("estimate", "policy_estimate"):
-            if not isinstance(theirs[rule], str):
+        for rule in PREDICTING:
+            if not isinstance(theirs[rule], str | None):
                 raise HpcgymError(f"the environment of {name} has run times given as {rule}")
         described, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
         for rule in self.rules:
@@ -457,8 +457,8 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     for rule in given:
         check_choice("argument", rule, OF_ENVIRONMENTS)
     usual.but(**given)
-    for rule in ("estimate", "policy_estimate"):
-        if not isinstance(given.get(rule, ""), str):
+    for rule in PREDICTING:
+        if not isinstance(given.get(rule, ""), str | None):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
     backfill = BackfillRule.parse(given.get("backfill", "easy"))
     if not (backfill.one or backfill.anew or backfill.kind == "none"):

@@ -88,7 +88,7 @@ class Submission:
         """Tell whether a log was played, and its schedules can be read."""
         return seed in self.told(task, log) and is_whole(self.file(task, log, seed))
 
-    def told(self, task: str, log: str) -> dict[int, dict[str, float | None]]:
+    def told(self, task: str, log: str) -> dict[int, dict[str, Any]]:
         """Return the metrics of a log by seed; nothing of one that was not played."""
         seeds = self.tasks[task]["logs"].get(log, {"seeds": {}})["seeds"]
         return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
@@ -104,7 +104,7 @@ class Submission:
         log: TaskLog,
         seed: int,
         kept: Kept,
-        metrics: dict[str, float],
+        metrics: Mapping[str, float],
         steps: int | None = None,
     ) -> None:
         """Add the schedules of a log: write their file, then what is told.
@@ -116,8 +116,8 @@ class Submission:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
         before = logs.get(log.name, {})
-        metrics = {k: None if value != value else value for k, value in metrics.items()}
-        by_seed = {"seeds": metrics} if steps is None else {"seeds": metrics, "steps": steps}
+        known = {k: None if value != value else value for k, value in metrics.items()}
+        by_seed = {"seeds": known} if steps is None else {"seeds": known, "steps": steps}
         records = {
             name: dict(sorted({**before.get(name, {}), str(seed): value}.items()))
             for name, value in by_seed.items()

@@ -21,7 +21,7 @@ from hpcgym.own_code import names_code
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import is_of_resource, known_metrics
 from hpcgym.scheduler.limits import read_limits
-from hpcgym.scheduler.rules import RULES, Scheduler
+from hpcgym.scheduler.rules import PREDICTING, RULES, Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.sweep.simulations import OWN_RULES, PAIR_ESTIMATES, SEED, Inputs, Source
 from hpcgym.workload import Workload
@@ -208,7 +208,7 @@ def _scheduler(where: str, entry: str | dict[str, Any], inputs: Inputs) -> tuple
 
 def _rule(rule: str, value: Any, inputs: Inputs) -> Any:
     """Return the value of a rule: code of the user's, what a file has, or what the entry says."""
-    if rule in ("estimate", "policy_estimate") and not isinstance(value, str):
+    if rule in PREDICTING and not isinstance(value, str):
         raise HpcgymError(f"must be a name, not {value!r}")
     if rule in OWN_RULES and names_code(value):
         return inputs.rule(value)
