@@ -216,9 +216,9 @@ def drive(
     past FILE : Jobs that have ended, such as the output of sacct -P: a policy that learns how long
         jobs run begins with these jobs. Otherwise it knows only jobs that end while the command
         runs. Dates without a zone are read as UTC: with SLURM_TIME_FORMAT=%s sacct prints seconds.
-    follow TIME : So often compare ten other policies with the present one over the same futures, as
-        hpcgym twin does, and go over to the best if jobs wait less under it in nine of ten futures:
-        1h. The machine and the other rules are those of Slurm's slurm.conf; give --past, too.
+    follow TIME : So often compare the policies of the page of hpcgym twin with the present one over
+        the same futures, and go over to the best if jobs wait less under it in at least 90 % of
+        them: 1h. The machine and the other rules are those of Slurm's slurm.conf; give --past, too.
     dry_run : Print the order that would be set, set nothing, and end.
 
     Output

@@ -114,7 +114,9 @@ class _Logs:
 
 
 def _show(steps: int, values: Mapping[str, float]) -> None:
-    shown = "  ".join(f"{key.partition('/')[2]} {value:.4g}" for key, value in values.items())
+    parts = [(key.partition("/")[2], value) for key, value in values.items()]
+    # numbered ones are of single vectors of a search: the files have them
+    shown = "  ".join(f"{name} {value:.4g}" for name, value in parts if not name.isdigit())
     say(f"{steps:,} steps  {shown}")
 
 

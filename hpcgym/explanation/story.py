@@ -69,8 +69,8 @@ RIGHTS = {
     "stopped": "stopped others to start, or may have",
     "order": "started in turn, first of the queue",
     "shadow": "had to end before the first job of the queue could start",
-    "relaxed": "probably ended before the first job of the queue could start, which had not waited"
-    " for long, and may have delayed it",
+    "relaxed": "were expected to end by the reservation of the first job, as its wait was short of"
+    " the limit of relaxed backfilling, and may have delayed it",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
     "filled": "were backfilled",
@@ -521,6 +521,8 @@ def _of_the_queue(facts: WaitFacts) -> list[str]:
         line = f"Its first reservation was for {reserved} after it came"
         line += f", and moved {' and '.join(told_moves)}" if told_moves else ""
         lines.append(f"{line}.")
+        if (late := job["start_time"] - moves.first) > 0:
+            lines.append(f"That promise was broken: it started {duration(late)} later.")
         if (before := moves.last - job["start_time"]) > 0:
             lines.append(f"It started {duration(before)} before the last time reserved for it.")
         if moves.ended_early:

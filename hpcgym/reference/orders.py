@@ -14,9 +14,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpcgym.elementary import exp, log, log2, log10, power, tanh
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.state import STATE, asked
@@ -377,10 +374,10 @@ class ByNetwork:
     def __init__(
         self,
         inputs: Sequence[tuple[str, float, float]],
-        hidden: NDArray[np.float64],
-        bias: NDArray[np.float64],
-        output: NDArray[np.float64],
-        skip: NDArray[np.float64],
+        hidden: Sequence[Sequence[float]],
+        bias: Sequence[float],
+        output: Sequence[float],
+        skip: Sequence[float],
         workload: Any,
         called: Mapping[str, Mapping[int, str]] | None = None,
     ) -> None:
@@ -388,7 +385,7 @@ class ByNetwork:
         self.scaling = [(center, scale) for _, center, scale in inputs]
         self.names = {name: of for each in self.inputs for name, of in each.names.items()}
         # the skip is a unit without a bias, and without a tangent
-        self.weights, self.biases = np.vstack([hidden, skip]), np.append(bias, 0.0)
+        self.units = [*zip(hidden, bias, strict=True), (skip, 0.0)]
         self.output = output
 
     def begin(self, simulation: Any) -> None:
@@ -398,25 +395,30 @@ class ByNetwork:
 
     def __call__(self, job: Job, now: int) -> float:
         """Return the score of a job: the highest is first."""
-        of_job, of_pass = self.biases, np.zeros(len(self.biases))
-        others: list[NDArray[np.float64]] = []
-        with np.errstate(all="ignore"):
-            for k, (each, (center, scale)) in enumerate(
-                zip(self.inputs, self.scaling, strict=True)
-            ):
-                part = self.weights[:, k] * ((each.value(job, now) - center) / scale)
-                if not each.waits:
-                    of_job = of_job + part
-                elif sees_pass_alone(each):
-                    of_pass = of_pass + part
-                else:
-                    others.append(part)
-            *units, skip = sum(others, of_job + of_pass)
-            fourths = [0.0] * 4
-            for k, (weight, unit) in enumerate(zip(self.output, units, strict=True)):
-                fourths[k % 4] += weight * tanh(float(unit))
-            value = float(skip + ((fourths[0] + fourths[1]) + (fourths[2] + fourths[3])))
+        scaled = [
+            (each, (float(each.value(job, now)) - center) / scale)
+            for each, (center, scale) in zip(self.inputs, self.scaling, strict=True)
+        ]
+        *units, skip = (self.sum_of(weights, bias, scaled) for weights, bias in self.units)
+        fourths = [0.0] * 4
+        for k, (weight, unit) in enumerate(zip(self.output, units, strict=True)):
+            fourths[k % 4] += weight * tanh(unit)
+        value = skip + ((fourths[0] + fourths[1]) + (fourths[2] + fourths[3]))
         return value if value == value else -math.inf
+
+    def sum_of(
+        self, weights: Sequence[float], bias: float, scaled: list[tuple[ByExpression, float]]
+    ) -> float:
+        """Return the sum of a unit: inputs of the job, then those of the pass, then the others."""
+        of_job, of_pass, others = bias, 0.0, list[float]()
+        for weight, (each, value) in zip(weights, scaled, strict=True):
+            if not each.waits:
+                of_job += weight * value
+            elif sees_pass_alone(each):
+                of_pass += weight * value
+            else:
+                others.append(weight * value)
+        return sum(others, of_job + of_pass)
 
 
 def sees_pass_alone(expression: ByExpression) -> bool:

@@ -502,8 +502,10 @@ class Scheduler:
             requested = isinstance(of_policies, str) and of_policies == "requested"
             return USUAL_OF_CANDIDATES if requested else of_policies
         checked = check_estimate(given, "candidate_estimate")
-        both_learn = learns(of_policies) and learns(checked)
-        if both_learn and (isinstance(checked, str), checked) != (True, of_policies):
+        same = given is self.policy_estimate or (
+            isinstance(checked, str) and isinstance(of_policies, str) and checked == of_policies
+        )
+        if learns(of_policies) and learns(checked) and not same:
             raise HpcgymError(
                 "candidate_estimate and policy_estimate both learn, and may not differ: not built:"
                 " leave candidate_estimate out"

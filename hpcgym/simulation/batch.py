@@ -64,7 +64,6 @@ def _run(
 _NAMES = (
     *("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s"),
     *("mean_response_s", "max_response_s", "makespan_s", "utilization"),
-    *("promises_broken", "max_promise_delay_s"),
 )
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
 #: calls so.

@@ -110,9 +110,10 @@ def simulate(
         changed; it does not have all rules. None: by the fast one.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``preemption``, ``dependencies``,
-        ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``, ``dispatch_time``,
-        ``fair_share``, ``power``, ``partners``, ``pairs_above``, ``pair_estimate``.
+        ``threshold``, ``hold``, ``relax``, ``candidate_estimate``, ``quota``, ``maintenance``,
+        ``preemption``, ``dependencies``, ``passes``, ``policy_estimate``, ``allocation``,
+        ``dispatcher``, ``dispatch_time``, ``fair_share``, ``power``, ``partners``,
+        ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------

@@ -58,7 +58,7 @@ void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 firs
     throw nb::value_error("tasks: there are no such tasks");
   std::vector<Metric> chosen;
   for (std::size_t k = 0; k < metrics.shape(0); ++k) {
-    if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::max_promise_delay))
+    if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))
       throw nb::value_error("metrics: there is no such metric");
     chosen.push_back(static_cast<Metric>(metrics(k)));
   }

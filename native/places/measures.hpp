@@ -6,7 +6,7 @@ namespace hpc {
 
 enum class Metric : i64 {
   mean_bsld, max_bsld, rms_bsld, mean_slowdown, mean_wait, max_wait, mean_response, max_response,
-  makespan, utilization, promises_broken, max_promise_delay
+  makespan, utilization
 };
 
 // Run times below `tau` [s] count as that: Legrand et al. 2018, equation 1; Glesser 2016, section 7.4.3
@@ -35,38 +35,10 @@ i64 wasted_seconds(const S& s) {
   return wasted;
 }
 
-// [s] by job, when it started first: others may have stopped it since.
-template <class M>
-std::vector<i64> first_starts(const Simulator<M>& s) {
-  std::vector<i64> starts;
-  for (const Progress& p : s.progress) starts.push_back(p.start);
-  for (const LostRun& run : s.lost) starts[index(run.job)] = std::min(starts[index(run.job)], run.start);
-  return starts;
-}
-
-// What is told of broken promises: their share of all promises, or the longest delay [s]; NaN without
-// promises. Jobs that ran at the beginning do not count.
-template <class M>
-double measure_promises(Metric metric, const Simulator<M>& s) {
-  i64 promised = 0, broken = 0, longest = 0;
-  const std::vector<i64> starts = first_starts(s);
-  for (i64 j = 0; j < s.model.n_jobs; ++j) {
-    if (s.of(j).promised < 0 || s.of(j).start < s.begins) continue;
-    const i64 delay = starts[index(j)] - s.of(j).promised;
-    ++promised;
-    broken += delay > 0;
-    longest = std::max(longest, delay);
-  }
-  if (promised == 0) return std::numeric_limits<double>::quiet_NaN();
-  if (metric == Metric::max_promise_delay) return static_cast<double>(longest);
-  return static_cast<double>(broken) / static_cast<double>(promised);
-}
-
 // All jobs must have started; sums are in their order. Jobs that ran at the beginning count only
 // for the machine, from then on, and so do preempted runs.
 template <class M>
 double measure(Metric metric, const Simulator<M>& s, double tau) {
-  if (metric >= Metric::promises_broken) return measure_promises(metric, s);
   i64 counted = 0, last = 0, begins = s.begins;
   if (s.arrivals) {  // the schedule decides which job came first
     begins = forever;
@@ -97,9 +69,7 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
       case Metric::max_wait: value = static_cast<double>(wait); break;
       case Metric::mean_response:
       case Metric::max_response: value = response; break;
-      case Metric::makespan:
-      case Metric::promises_broken:
-      case Metric::max_promise_delay: break;
+      case Metric::makespan: break;
       case Metric::utilization: value = static_cast<double>(run * width); break;
     }
     total += value;

@@ -118,6 +118,7 @@ def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
     """The options are None by default, so that a scheduler keeps its own: help tells in words."""
     usual = {each.name: each.default for each in fields(Scheduler) if each.init}
     usual["pairs_above"] = "any may"
+    usual["candidate_estimate"] = "those of policies, or typical-ratio in place of requested times"
     del usual["dispatcher"]  # where a study has this option, it says which are run
     usual["backfill_order"] = (
         "as goes with the policy: fcfs with fcfs, fair share its own, else spf"

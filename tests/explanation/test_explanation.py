@@ -96,7 +96,7 @@ def test_a_head_that_a_relaxed_job_delays() -> None:
     explained = hpcgym.explain(result, 2)
     assert explained.others["right"].to_dict() == {1: "ran", 3: "relaxed"}
     assert explained.others["delay"].to_dict() == {1: 160, 3: 120}
-    assert any("probably ended before the first job" in text for text in explained.sentences)
+    assert any("were expected to end by the reservation" in text for text in explained.sentences)
 
 
 MORE = (*SMALL, (35, 1, 200, 200))  # 5 fits at once, but would delay 2, which wants all at 100 s

@@ -32,6 +32,7 @@ READ: dict[str, tuple[set[Any], list[Any]]] = {
     "backfill_order": ({NoneType}, [None]),
     "correction": ({NoneType}, [None]),
     "threshold": ({str}, ["80h"]),
+    "relax": ({str}, ["24h"]),
 }
 
 

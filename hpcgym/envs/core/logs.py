@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcgym.elementary import exp, log
 from hpcgym.envs.core.base import Definition, define
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.model import settled
@@ -16,6 +17,8 @@ from hpcgym.errors import HpcgymError, is_number
 from hpcgym.own_code import check_takes
 from hpcgym.workload.model import Workload
 from hpcgym.workload.stretching import stretched
+
+_MOST_WEIGHT = 1e100  # of a log: weights are added up
 
 
 class Played(NamedTuple):
@@ -70,7 +73,7 @@ class Logs:
             played = self._made(drawn_log(self._among[k], rng))._replace(stays=False)
         if self._bounds is None:
             return played
-        factor = math.exp(rng.uniform(*self._bounds))
+        factor = exp(rng.uniform(*self._bounds))
         jobs = stretched(played.definition.options.workload, factor)
         return self._made(jobs)._replace(stays=False)
 
@@ -120,8 +123,10 @@ def _read_logs(workload: Any) -> tuple[list[Any], list[float]]:
         if len(pair) != 2 or pair[0] is None or isinstance(pair[0], list | tuple):
             raise HpcgymError("workload: a list with weights has pairs, each a log and its weight")
         log, weight = pair
-        if not is_number(weight) or not 0 < weight < math.inf:
-            raise HpcgymError(f"workload: a weight must be a number above 0, not {weight!r}")
+        if not is_number(weight) or not 0 < weight <= _MOST_WEIGHT:
+            raise HpcgymError(
+                f"workload: a weight must be above 0 and at most {_MOST_WEIGHT:g}, not {weight!r}"
+            )
         logs.append(log)
         weights.append(float(weight))
     return logs, (np.array(weights) / sum(weights)).tolist()
@@ -137,4 +142,4 @@ def _read_stretch(stretch: Any) -> tuple[float, float] | None:
     least, most = bounds
     if not 0 < least <= most < math.inf:
         raise HpcgymError(f"stretch must be two numbers above 0, the lesser first, not {stretch!r}")
-    return math.log(least), math.log(most)
+    return log(least), log(most)

@@ -94,6 +94,7 @@ function onUp(event, pane, k) {
     showTime(timeAt(pane, from), timeAt(pane, to));
   } else if (!done.moved && k !== null && isFar()) {
     const time = timeAt(pane, event.clientX);
+    hideHover();  // what it says is of the year
     showTime(time - WEEK / 2, time + WEEK / 2);
   } else if (!done.moved && (k !== null || pane.id === "fans-pane")) pick(jobUnder(pane, k, event));
 }

@@ -78,7 +78,10 @@ function drawShares(k, g, width, height, ratio) {
     g.fillStyle = groupColour(group);
     g.fillRect(Math.round(left), y, Math.max(Math.round(left + wide) - Math.round(left) - (wide > 6 * ratio ? ratio : 0), 1), high);
   }
+  drawLevels(g, PERCENT, (share) => (1 - share) * height, width, ratio, (share) => (share < 1 ? `${100 * share} %` : ""));
 }
+
+const PERCENT = [0.25, 0.5, 0.75, 1];  // of the machine, at the right edge
 
 /** What stands over a schedule. */
 function labelRun(k) {

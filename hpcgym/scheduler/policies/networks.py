@@ -102,6 +102,8 @@ class Network:
     def __post_init__(self) -> None:
         inputs = _texts(self.inputs)
         object.__setattr__(self, "inputs", inputs)
+        if not isinstance(self.bias, (list, tuple, np.ndarray)):
+            raise HpcgymError(f"bias must be a list of numbers, not {self.bias!r}")
         n, h = len(inputs), _length(self.bias)
         if h > MOST_UNITS:
             raise HpcgymError(f"bias: a network has at most {MOST_UNITS} hidden units, not {h:,}")
@@ -219,8 +221,8 @@ def _checked(name: str, values: Any, shape: tuple[int, ...]) -> Numbers:
         numbers = numbers.reshape(shape)
     if numbers.shape != shape:
         raise HpcgymError(f"{name} must be {_said(shape)}, not {_said(numbers.shape)}")
-    if not (np.abs(numbers) <= _MOST).all():  # as what is no number is not
-        raise HpcgymError(f"{name} has values that no training leads to: none, or above {_MOST:g}")
+    if not (np.abs(numbers) <= _MOST).all():  # as NaN is not
+        raise HpcgymError(f"{name} has NaN, or values beyond {_MOST:g}, to which no training leads")
     numbers.flags.writeable = False
     return numbers
 
@@ -275,8 +277,13 @@ def network_of(text: str) -> Network:
     HpcgymError : as :func:`read_network`.
     """
     path = text.strip().removeprefix(PREFIX).strip()
+    if not path:
+        raise HpcgymError(f"policy {text!r} names no file: {PREFIX}FILE")
     with saying(path):
-        known = os.stat(path)
+        try:
+            known = os.stat(path)
+        except ValueError as problem:  # a zero byte, or half a character
+            raise HpcgymError(f"{path!r} cannot be the name of a file: {problem}") from None
     return _read_once(path, known.st_mtime_ns, known.st_size, known.st_ino)
 
 

@@ -62,7 +62,9 @@ def test_compact_is_easy_on_nodes(seed: int, policy: str, backfills: bool) -> No
     shared = simulate(jobs, hpcgym.Scheduler(**rules), cluster="64x2x5")
     nodes = jobs.with_columns(requested_processors=-(-jobs.requested_processors // 10))
     plain = hpcgym.simulate(nodes, hpcgym.Scheduler(**rules), processors=64)
-    for name in ("start", "end", "reserved_start", "backfilled"):
+    # where jobs share nodes, passes promise nothing under an order that changes with time
+    promised = () if policy == "lexp" else ("reserved_start",)
+    for name in ("start", "end", "backfilled", *promised):
         np.testing.assert_array_equal(getattr(shared, name), getattr(plain, name))
 
 
