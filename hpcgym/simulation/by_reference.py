@@ -217,8 +217,10 @@ def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
     called = {column: names_of(workload, column) for column in NAMED.values()}
     if (layer := order.expression.layer) is not None:
         inputs = [(each.text, each.center, each.scale) for each in layer.inputs]
-        numbers = (of.tolist() for of in (layer.hidden, layer.bias, layer.output, layer.skip))
-        return ByNetwork(inputs, *numbers, workload, called)
+        hidden, bias, output, skip = (
+            of.tolist() for of in (layer.hidden, layer.bias, layer.output, layer.skip)
+        )
+        return ByNetwork(inputs, hidden, bias, output, skip, workload, called)
     return ByExpression(order.expression.text, workload, called)
 
 

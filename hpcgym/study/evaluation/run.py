@@ -181,8 +181,8 @@ def evaluate(
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold``, ``hold``, ``relax``, ``candidate_estimate``,
         ``fair_share``, ``quota``, ``maintenance``, ``preemption`` and ``dependencies`` of
-        environments and of simulated policies; ``Scheduler`` objects, and names of the EASY family, only take the last four, if
-        they have none of their own. By default those of the environment; without one, the rules of
+        environments and of simulated policies; ``Scheduler`` objects, and names of the EASY family,
+        only take the last four, if they have none of their own. By default those of the environment; without one, the rules of
         ``SCHEDULERS``. With ``quota=None`` no row has a quota; the same holds for other rules that
         may be None. The correction of dispatchers is "next-second" unless it is given here, or the
         environment has another than "requested".
