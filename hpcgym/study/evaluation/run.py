@@ -182,10 +182,10 @@ def evaluate(
         ``passes``, ``allocation``, ``threshold``, ``hold``, ``relax``, ``candidate_estimate``,
         ``fair_share``, ``quota``, ``maintenance``, ``preemption`` and ``dependencies`` of
         environments and of simulated policies; ``Scheduler`` objects, and names of the EASY family,
-        only take the last four, if they have none of their own. By default those of the environment; without one, the rules of
-        ``SCHEDULERS``. With ``quota=None`` no row has a quota; the same holds for other rules that
-        may be None. The correction of dispatchers is "next-second" unless it is given here, or the
-        environment has another than "requested".
+        only take the last four, if they have none of their own. By default those of the
+        environment; without one, the rules of ``SCHEDULERS``. With ``quota=None`` no row has a
+        quota; the same holds for other rules that may be None. The correction of dispatchers is
+        "next-second" unless it is given here, or the environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
