@@ -96,8 +96,12 @@ def test_drive_follows_the_best_policy_and_by_itself_none(
     folder = busy_slurm(tmp_path)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
+    sleep = time.sleep
+
     def asks_no_more(seconds: float) -> None:
-        raise KeyboardInterrupt
+        if seconds >= 1:  # shorter ones are of waiting for a program's end
+            raise KeyboardInterrupt
+        sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", asks_no_more)
     monkeypatch.setattr(time, "time", lambda: NOW)
