@@ -24,8 +24,7 @@ include_patterns = [
 ]
 exclude_patterns = ["docs/conf.py"]
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
-extensions += ["sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
@@ -34,7 +33,6 @@ nb_execution_timeout = 600  # seconds a cell
 nb_execution_in_temp = True
 nb_merge_streams = True
 numpydoc_show_class_members = False
-autosummary_generate = False  # pages are by room; a section begins with what it has
 autodoc_typehints = "none"  # docstrings tell types
 
 html_theme = "furo"
@@ -46,32 +44,8 @@ LISTS = ("Attributes", "Parameters", "Raises", "Warns", "Yields")
 
 
 def setup(app: Any) -> None:
-    """Let numpydoc see what a name means behind its colon; begin sections with their contents."""
+    """Let numpydoc see what stands behind a colon as what a name means, and not as its type."""
     app.connect("autodoc-process-docstring", meanings, priority=100)
-    app.connect("source-read", contents)
-
-
-def contents(app: Any, page: str, source: list[str]) -> None:
-    """Begin each section of a page of the reference with a table of what it has, a line each."""
-    if page.startswith("docs/api/"):
-        directive = "```{eval-rst}\n"
-        opening, *sections = source[0].split(directive)
-        source[0] = opening + "".join(directive + _with_table(section) for section in sections)
-
-
-def _with_table(section: str) -> str:
-    """Return the directives of a section behind a table of what they document."""
-    names = re.findall(
-        r"^\.\. auto(?:function|class|exception|data):: (\S+)", section, re.MULTILINE
-    )
-    if len(names) < 2:
-        return section
-    module = re.match(r"\.\. currentmodule:: \S+\n\n", section)
-    begin = module.end() if module else 0
-    table = "\n".join(
-        [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name in names)]
-    )
-    return f"{section[:begin]}{table}\n\n{section[begin:]}"
 
 
 def meanings(app: Any, what: str, name: str, object: Any, options: Any, lines: list[str]) -> None:
