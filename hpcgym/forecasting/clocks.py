@@ -70,8 +70,8 @@ def _phase(state: MachineState, every: int, all_every: int) -> int | None:
     submit, start = submit[lately], start[lately]
     events = np.concatenate([submit, past_end[past_end > begin]])
     alone = start[(start < time) & (start > submit) & ~np.isin(start, events)]
-    alone = np.sort(alone[(alone % all_every != 0) & (alone > _empty_at(submit, start, begin))])
-    phases = np.unique(alone)[-_LAST:] % every
+    alone = alone[(alone % all_every != 0) & (alone > _empty_at(submit, start, begin))]
+    phases = np.unique(alone)[-_LAST:] % every  # of the last such times
     if len(phases) < _LEAST or (phases != phases[0]).any():
         return None
     return int(phases[0])

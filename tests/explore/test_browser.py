@@ -557,6 +557,7 @@ def test_a_slider_changes_the_schedule_to_what_simulate_says(
     wanted = simulate(kth, "easy", processors=size)
     assert metric(tab, "mean_wait_s", 1) == duration(wanted.metrics["mean_wait_s"])
     assert metric(tab, "mean_wait_s", 0) == duration(simulate(kth).metrics["mean_wait_s"])
+    assert tab.inner_text("#label1").startswith(f"{size} processors: ")
 
 
 def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth: Any) -> None:

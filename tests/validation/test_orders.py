@@ -111,7 +111,7 @@ PASSING = few_jobs(
 
 @pytest.mark.parametrize("estimate", ["clairvoyant", [100, 10, 50, 30], "typical-ratio"])
 def test_jobs_may_delay_the_first_up_to_a_wait(estimate: Any) -> None:
-    """The same schedule is none of EASY, nor of another limit, nor of longer candidates."""
+    """EASY, another limit and longer candidates do not make the same schedule."""
     rules = {"relax": 2, "candidate_estimate": estimate}
     jobs = PASSING
     if estimate == "typical-ratio":  # a job has ended that ran for a tenth of what it asked for

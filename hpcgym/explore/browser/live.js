@@ -55,8 +55,8 @@ function takeSchedule({ head, columns }) {
   S.whole = extent(S.jobs, S.runs);
   S.view = view;
   S.rows = all === allRows() ? rows : { low: 0, high: allRows() };
-  const { processors, rules } = S.runs[1];
-  $("label1").textContent = `${plural(processors, "processor")}: ${rules}`;
+  const run = S.runs[1];
+  run.title = `${plural(run.processors, "processor")}: ${run.rules}`;
   showStatistics();
   if (S.terms.length || S.colour in EDGES) recolour(); else S.palette.of[1] = S.palette.of[0];
   refreshFacts();

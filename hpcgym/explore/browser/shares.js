@@ -4,6 +4,7 @@
 const FAR_TIME = 5 * WEEK, FAR_PIECES = 2000;  // so long, and so many pieces in view, are seen from afar
 const TOO_MANY = 20000;  // so many are in any case
 const LEAST_BIN = 3;  // CSS pixels
+const PERCENT = [0.25, 0.5, 0.75, 1];  // of the machine, at the right edge
 const GROUPS = 9, OTHER_GROUPS = 7, LEFT_OUT = 8;  // seven colours, all other names, what the filter leaves out
 
 /** Whether the view is drawn from afar. */
@@ -81,13 +82,10 @@ function drawShares(k, g, width, height, ratio) {
   drawLevels(g, PERCENT, (share) => (1 - share) * height, width, ratio, (share) => (share < 1 ? `${100 * share} %` : ""));
 }
 
-const PERCENT = [0.25, 0.5, 0.75, 1];  // of the machine, at the right edge
-
 /** What stands over a schedule. */
 function labelRun(k) {
-  const far = isFar(), run = S.runs[k], { step } = far ? farOf(k, $(`gantt${k}`).clientWidth) : {};
-  const what = far ? `${run.name}: share of the machine by ${S.colour.replaceAll("_", " ")}, each ${stepName(S.clock, step)}` : run.name;
-  $(`label${k}`).textContent = what;
+  const { title } = S.runs[k], step = isFar() ? stepName(S.clock, farOf(k, $(`gantt${k}`).clientWidth).step) : "";
+  $(`label${k}`).textContent = step ? `${title}: share of the machine by ${S.colour.replaceAll("_", " ")}, each ${step}` : title;
 }
 
 /** Who has most of the machine at a time: [text, share], the greatest first. */

@@ -45,6 +45,7 @@ function scheduleOf(told, columns, jobs) {
   const nodes = column("nodes");
   return {
     name: told.name,
+    title: told.name,  // over its picture
     rules: told.rules,
     rows: told.rows,
     row: told.row,

@@ -410,7 +410,7 @@ class Expression:
         in another way than it changes an order of submission.
     reversed : where only waiting counts, whether the job that has waited least comes first; None:
         other things count.
-    layer : the last step, of a network; None: it is none.
+    layer : the last step of a network; None of an expression without one.
     """
 
     text: str

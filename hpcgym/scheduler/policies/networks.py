@@ -102,9 +102,7 @@ class Network:
     def __post_init__(self) -> None:
         inputs = _texts(self.inputs)
         object.__setattr__(self, "inputs", inputs)
-        if not isinstance(self.bias, (list, tuple, np.ndarray)):
-            raise HpcgymError(f"bias must be a list of numbers, not {self.bias!r}")
-        n, h = len(inputs), _length(self.bias)
+        n, h = len(inputs), _n_units(self.bias)
         if h > MOST_UNITS:
             raise HpcgymError(f"bias: a network has at most {MOST_UNITS} hidden units, not {h:,}")
         shapes = {"hidden": (h, n), "bias": (h,), "output": (h,)}
@@ -202,9 +200,11 @@ def _texts(inputs: Any) -> tuple[str, ...]:
     return tuple(inputs)
 
 
-def _length(values: Any) -> int:
-    """Return the number of entries of a list, or 0 of what is none."""
-    return len(values) if isinstance(values, (list, tuple, np.ndarray)) and np.ndim(values) else 0
+def _n_units(bias: Any) -> int:
+    """Return how many hidden units there are: each has a bias."""
+    if not isinstance(bias, (list, tuple, np.ndarray)):
+        raise HpcgymError(f"bias must be a list of numbers, not {bias!r}")
+    return len(bias) if np.ndim(bias) else 0
 
 
 def _checked(name: str, values: Any, shape: tuple[int, ...]) -> Numbers:

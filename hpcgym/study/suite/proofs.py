@@ -98,7 +98,7 @@ def _check(submission: Submission, evaluation: Evaluation) -> None:
 
 
 def _number(value: float | None) -> float:
-    """Return what is told of a metric; nan where there is none."""
+    """Return the value of a metric, nan where a file has null."""
     return float("nan") if value is None else value
 
 

@@ -25,7 +25,7 @@ FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
 #: What submissions tell of each log, of the jobs that count: means over the replays.
 METRICS = ("mean_bsld", "longest_wait_h", "area_weighted_wait_h", "wide_wait_h", "promises_broken")
 
-#: Of these null where there is none: no wide jobs, or promises that are not known.
+#: These may be null: a log has no wide jobs, or its promises are not known.
 _PERHAPS = METRICS[3:]
 
 _KIND = "a submission"
