@@ -17,7 +17,7 @@ from mistakes import mistakes_of
 from strategies import workloads
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
-from hpcgym.agents.rlscheduler import Network, Sight
+from hpcgym.agents.rlscheduler import PublishedNetwork, Sight
 from hpcgym.baselines import find_baseline
 from hpcgym.benchmarks.rlscheduler import run, runs
 from hpcgym.benchmarks.rlscheduler.run import PUBLISHED
@@ -130,7 +130,7 @@ def test_a_network_that_is_a_rule_plays_as_it(tmp_path: Path, backfill: bool) ->
     jobs = load_workload("lublin:jobs=1200,processors=64,seed=2,load=5")
     jobs = jobs.with_columns(requested_time=jobs.run_time)
     write_checkpoint(tmp_path, network_of(requested=1.0))
-    select, most = runs.by_network(Network(tmp_path), Sight(jobs), None), 0
+    select, most = runs.by_network(PublishedNetwork(tmp_path), Sight(jobs), None), 0
 
     def watched(queue: list[int], time: int, free: int) -> int:
         nonlocal most
@@ -155,7 +155,7 @@ def test_a_network_sees_what_fits(tmp_path: Path) -> None:
         },
         processors=4,
     )
-    select = runs.by_network(Network(tmp_path), Sight(jobs), None)
+    select = runs.by_network(PublishedNetwork(tmp_path), Sight(jobs), None)
     seen = [select([1, 2, 3], 5, free) for free in (4, 3, 2, 0)]
     assert seen == [1, 2, 3, 1]
 
