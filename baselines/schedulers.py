@@ -18,7 +18,7 @@ from hpcgym.scheduler.files import ENDING, network_scheduler, read_scheduler
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
-from hpcgym.scheduler.policies.networks import is_network
+from hpcgym.scheduler.policies.networks import PREFIX, is_network
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
 from hpcgym.units import in_seconds
 
@@ -109,8 +109,9 @@ def find_scheduler(name: str) -> Scheduler:
     names of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, may follow
     it. ``backfill_order`` may also be a scheduler's name, which stands for its policy, as in
     ``evolved:backfill_order=evolved``. Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`;
-    are of a network, ``network:FILE``, see :mod:`hpcgym.scheduler.policies.networks`; or end in
-    ``.conf``: of Slurm, see :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
+    are of a network, ``network:FILE``, see :mod:`hpcgym.scheduler.policies.networks`; rules may
+    follow both, as in ``network:FILE:threshold=18000``. Or they end in ``.conf``: of Slurm, see
+    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
     ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` adds the files that ``sacctmgr -P show qos`` and
     ``show assoc`` printed, and ``+policy=saf,threshold=18000`` behind them replaces rules.
 
@@ -125,11 +126,11 @@ def find_scheduler(name: str) -> Scheduler:
         from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
         return scheduler_of_slurm(*of_slurm)
-    if is_network(name):
-        return network_scheduler(name)
     if is_variant(name) or rules_behind(name)[1]:
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
+    if is_network(name):
+        return network_scheduler(name)
     if is_file(name):
         return read_scheduler(name)
     if isinstance(name, str) and name in DISPATCHERS:
@@ -162,8 +163,8 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         )
     if colon and files_of(begin):
         return HpcgymError(f"{name!r}: {_BEHIND_CONF}")
-    if colon and is_file(begin):
-        return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
+    if isinstance(begin, str) and begin.endswith(".json"):
+        return HpcgymError(f"{name!r} is no {kind}; the file of a network is network:{name}")
     if isinstance(begin, str) and begin in BACKFILL:
         return HpcgymError(f"{begin!r} is a way to backfill, not a {kind}: easy:backfill={begin}")
     if isinstance(name, str) and not colon and is_expression(name):
@@ -187,17 +188,38 @@ def is_scheduler(name: Any) -> bool:
         return True
     if not isinstance(name, str):
         return False
-    begin = name.partition(":")[0].strip()
-    return begin in SCHEDULERS or begin in COSCHEDULERS or begin in others("policies")
+    begin = _parts(name)[0].strip()
+    known = begin in SCHEDULERS or begin in COSCHEDULERS or begin in others("policies")
+    return known or _is_own_file(begin)
 
 
 def is_file(name: Any) -> bool:
-    """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and (
-        name.endswith(ENDING)
-        or is_network(name)
-        or files_of(rules_behind(name)[0] or name) is not None
-    )
+    """Return whether a text is meant as the file of a scheduler, also a slurm.conf with rules."""
+    if not isinstance(name, str) or _BEHIND_FILE.fullmatch(name):
+        return False
+    return _is_own_file(name) or files_of(rules_behind(name)[0] or name) is not None
+
+
+def _is_own_file(name: str) -> bool:
+    """Return whether a text names a file of hpcgym."""
+    return name.endswith(ENDING) or is_network(name)
+
+
+#: A file of hpcgym and rules behind it.
+_BEHIND_FILE = re.compile(
+    rf"(\s*{PREFIX}[^=]+?|[^=]+?{re.escape(ENDING)}):(\s*\w+\s*=.*)", re.DOTALL
+)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Return the name or the file with which a variant begins, and the text of its rules."""
+    begin, text = rules_behind(name)
+    if begin:
+        return begin, text
+    if behind_file := _BEHIND_FILE.fullmatch(name):
+        return behind_file[1], behind_file[2]
+    begin, _, text = name.partition(":")
+    return begin, text
 
 
 def is_variant(name: Any) -> bool:
@@ -224,10 +246,8 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     ------
     HpcgymError : a rule that there is not, or without a value.
     """
-    begin, text = rules_behind(name)
-    of_site = bool(begin)
-    if not of_site:
-        begin, _, text = name.partition(":")
+    begin, text = _parts(name)
+    of_site = files_of(begin) is not None
     known, of_hold = [*RULES], [each.name for each in fields(Hold)]
     rules: dict[str, Any] = {}
     of_share: list[str] = []

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
-from hpcgym.units import HOUR_S, nearest_second
+from hpcgym.files import header_number
+from hpcgym.units import HOUR_S, duration, nearest_second
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
 # ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
@@ -21,6 +22,8 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
 _MILLISECONDS = 10**11
 _COUNTED = re.compile(r"[0-9]{1,15}")
 _WITH_DECIMALS = re.compile(r"-?[0-9]{1,12}(\.[0-9]*)?")
+
+_LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 
 NO_ZONE = "times without a time zone, taken for UTC"
 
@@ -94,6 +97,29 @@ def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
         return ZoneInfo(name), name
     except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
         return UTC, "UTC"
+
+
+def zero_of(header: Mapping[str, list[str]], last: float) -> int | None:
+    """Return when second 0 of a log was, seconds since 1970.
+
+    None if the header does not tell, or if the time ``last`` [s of the log's clock] has no date.
+    """
+    began = header_number(header, "UnixStartTime")
+    return None if began is None or began >= _LAST_DATE - last else began
+
+
+def time_text(header: Mapping[str, list[str]], time: int) -> str:
+    """Return a time of a log's clock [s]: its date if the header tells that, else the time from 0.
+
+    >>> time_text({}, 90_000)
+    '1 d 1 h'
+    >>> time_text({"UnixStartTime": ["843463293"], "TimeZoneString": ["Europe/Stockholm"]}, 90_000)
+    '1996-09-24 15:01'
+    """
+    zero = zero_of(header, time)
+    if zero is None:
+        return duration(time)
+    return f"{datetime.fromtimestamp(zero + time, zone_of(header)[0]):%Y-%m-%d %H:%M}"
 
 
 def unix_seconds(text: str, decimals: bool = False) -> int:

@@ -188,7 +188,8 @@ def when(
     if shapes and tasks is None and job is None:
         raise click.BadParameter("of which job? give JOB, SCRIPT or -n", param_hint="'--shapes'")
     if shapes and by is not None:
-        raise click.BadParameter("not with --shapes", param_hint="'--by'")
+        why = "--shapes tells how much earlier the job starts, and not by when; ask for one of them"
+        raise click.BadParameter(why, param_hint="'--by'")
     if source is None:
         with working("asking Slurm"):
             state, scheduler = _of_slurm(past, reading, scheduler)

@@ -373,32 +373,32 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     Raises
     ------
     HpcgymError : the passes cannot be made again, see
-        :func:`hpcgym.explanation.watching.why_not_watched`; or an extract, whose first jobs waited
-        before it begins.
+        :func:`hpcgym.explanation.watching.why_not_watched`.
     """
     import pandas as pd
 
     why = watching.why_not_watched(result)
-    if not why and result.workload.initial is not None:
-        why = "for an extract, whose first jobs waited before it begins; explain the whole log"
     if why:
         raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
     seconds = np.zeros((len(result.start), len(story.REASONS)), np.int64)
     with watching.said_before():
         watched = watching.Watched(result)
     submit, needs = result.workload.submit_time, story.needs_of_nodes(result)
-    processors = list(story.REASONS).index("processors")
+    before, processors = map(list(story.REASONS).index, ("before", "processors"))
+    if result.workload.initial is not None:
+        seen = np.minimum(np.maximum(submit, result.workload.initial.begin), result.start)
+        seconds[:, before], submit = seen - submit, seen
     queue, codes = np.empty(0, np.int64), np.empty(0, np.int8)
     came = time = 0
     for passes, at in enumerate(watched.each_pass(int(result.start.max(initial=0)))):
         seconds[queue, codes] += at.time - time
         coming = np.arange(came, watched.come)
         # where each event has a pass, a job that does not fit as it comes has none
-        seconds[coming, processors] += at.time - submit[coming]
+        seconds[coming, processors] += np.minimum(at.time, result.start[coming]) - submit[coming]
         time, came = at.time, watched.come
-        before = np.concatenate((queue, coming))
-        queue = watched.queued(before)
-        unseen = np.isin(queue, watched.unseen(before))
+        waiting = np.concatenate((queue, coming))
+        queue = watched.queued(waiting)
+        unseen = np.isin(queue, watched.unseen(waiting))
         barred = np.any(watched.exceeding(queue), axis=1)
         codes = story.reasons_at(result, queue, at, unseen, barred, needs)
         if passes % _EVERY == 0:

@@ -46,6 +46,7 @@ REASONS = {
     "clock": "the next pass that backfills was to come",
     "unseen": "passes that backfill do not look at so many jobs",
     "hold": "processors were to stay free behind it",
+    "before": "the extract had not begun",
 }
 #: What they are called in tables and pictures.
 CALLED = {
@@ -61,6 +62,7 @@ CALLED = {
     "clock": "next pass that backfills",
     "unseen": "not looked at",
     "hold": "held-back processors",
+    "before": "before the extract",
 }
 #: By what right jobs may have run while another waited, in words of one and of many.
 RIGHTS = {
@@ -193,9 +195,12 @@ def spells_of(result: Result, job: int, passes: Sequence[watching.Pass]) -> list
     """
     if not passes:
         return []
-    submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    # passes at single events: a job that does not fit as it comes has no pass
-    seconds = {("processors", passes[0].ahead > 0): min(passes[0].at.time, start) - submit}
+    seen, start = watching.seen_from(result, job), int(result.start[job])
+    seconds = {
+        ("before", False): seen - int(result.workload.submit_time[job]),
+        # passes at single events: a job that does not fit as it comes has no pass
+        ("processors", passes[0].ahead > 0): min(passes[0].at.time, start) - seen,
+    }
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
     for pass_, spent in _with_times(passes, start):
@@ -469,11 +474,17 @@ def _of_the_wait(facts: WaitFacts) -> list[str]:
     waited = facts.job["wait_time"]
     lines, first = [], "with no job before it, " * any(spell.behind for spell in facts.spells)
     for reason, behind, seconds in facts.spells:
+        part = f"{seconds / waited:.0%}" if seconds >= waited / 200 else "less than 1%"
+        share = f" ({part} of its wait)" if len(facts.spells) > 1 else ""
+        if reason == "before":
+            lines.append(
+                f"When the extract began it had waited for {duration(seconds)}{share}; for what, is"
+                " not simulated."
+            )
+            continue
         kept = reason == "quota"
         stood = "behind other jobs, while" if behind else f"{'' if kept else first}because"
         which = _which_quotas(facts.quotas) if kept else ""
-        part = f"{seconds / waited:.0%}" if seconds >= waited / 200 else "less than 1%"
-        share = f" ({part} of its wait)" if len(facts.spells) > 1 else ""
         lines.append(f"It waited for {duration(seconds)} {stood} {REASONS[reason]}{which}{share}.")
     return lines
 
@@ -500,25 +511,34 @@ def _resources(job: Mapping[str, Any]) -> str:
     return f"{text}, {counted(job['units'], 'unit')} of {each}"
 
 
+def _before_extract(facts: WaitFacts) -> int:
+    """Return how long a job had waited when an extract began [s]."""
+    return summed(facts.spells).get("before", 0)
+
+
 def _of_the_queue(facts: WaitFacts) -> list[str]:
     """Return sentences on the job's place in the queue, and what was reserved for it."""
     moves, job = facts.moves, facts.job
     if moves is None:
         return []
+    unseen = _before_extract(facts)
     place = (
         f"{counted(moves.ahead, 'job')} stood before it"
         if moves.ahead
         else "No job stood before it"
     )
-    lines = [f"{place} in the queue when it came (order: {in_short(facts.order)})."]
+    when = "when the extract began" if unseen else "when it came"
+    lines = [f"{place} in the queue {when} (order: {in_short(facts.order)})."]
     if moves.queued_s >= 0:
         after = f"After {duration(moves.queued_s)}" if moves.queued_s else "At once"
+        if unseen and moves.queued_s <= unseen:
+            after = "Then"
         lines.append(f"{after} it was the first job that could not start.")
     if moves.first >= 0:
         reserved = duration(moves.first - job["submit_time"])
         moved = (moves.earlier, "an earlier"), (moves.later, "a later")
         told_moves = [f"{watching.times(often)} to {which} time" for often, which in moved if often]
-        line = f"Its first reservation was for {reserved} after it came"
+        line = f"Its first reservation{' then' * bool(unseen)} was for {reserved} after it came"
         line += f", and moved {' and '.join(told_moves)}" if told_moves else ""
         lines.append(f"{line}.")
         if (late := job["start_time"] - moves.first) > 0:
@@ -540,6 +560,8 @@ def _of_others(facts: WaitFacts) -> list[str]:
     parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
     refused, waited = bool(facts.job["refused_by"]), facts.job["wait_time"] > 0
     when = "waited or was refused" if refused and waited else "was refused" if refused else "waited"
+    if _before_extract(facts):
+        when += " in the extract"
     lines = [f"While it {when}, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
     lines += _who_came_later(others, facts.job["submit_time"])
     if helped := int((delay < 0).sum()):

@@ -284,8 +284,8 @@ class Watched:
 def watch(result: Result, job: int) -> tuple[list[Pass], str]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
-    The last pass is the one at which it starts. If the passes cannot be made again, the list is
-    empty, and the text says why; else the text is blank.
+    Of an extract they begin with it. The last pass is the one at which the job starts. If the
+    passes cannot be made again, the list is empty, and the text says why; else the text is blank.
 
     Parameters
     ----------
@@ -294,8 +294,9 @@ def watch(result: Result, job: int) -> tuple[list[Pass], str]:
     if why := why_not_watched(result):
         return [], why
     watched = Watched(result)
-    submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    watched.go_on(submit - 1)
+    submit, start = seen_from(result, job), int(result.start[job])
+    if submit > _begin(result):  # the engine makes the first pass whatever it is told
+        watched.go_on(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
     known = running_bounds(watched.result.scheduler.quota)
@@ -507,9 +508,20 @@ def waits_of(result: Result, job: int) -> list[tuple[int, int]]:
     """Return from when until when a job waited, by time [s]; ``job`` is its row."""
     runs, of = all_runs(result)
     mine = np.flatnonzero(of == job)
-    since, until = runs.workload.submit_time[mine], runs.start[mine]
+    since, until = np.maximum(runs.workload.submit_time[mine], _begin(result)), runs.start[mine]
     spans = zip(since.tolist(), until.tolist(), strict=True)
     return sorted(span for span in spans if span[0] < span[1])
+
+
+def _begin(result: Result) -> int:
+    """Return when the extract began, of which a schedule is [s]; 0: of a whole workload."""
+    initial = result.workload.initial
+    return 0 if initial is None else initial.begin
+
+
+def seen_from(result: Result, job: int) -> int:
+    """Return when a job came, or, if that was before an extract began, when this began [s]."""
+    return max(int(result.workload.submit_time[job]), _begin(result))
 
 
 def due_of(result: Result, job: int) -> int:
@@ -525,14 +537,14 @@ def since(result: Result, job: int) -> int:
 
     That is its submission, or where a quota of submitted jobs refused it when the log submits it.
     """
-    came = int(result.workload.submit_time[job])
-    return came if result.scheduler.dependencies != "none" else min(due_of(result, job), came)
+    came, due = seen_from(result, job), max(due_of(result, job), _begin(result))
+    return came if result.scheduler.dependencies != "none" else min(due, came)
 
 
 def meanwhile(result: Result, job: int) -> Meanwhile:
     """Return who ran while a job waited or was refused; ``job`` is its row."""
     runs, of = all_runs(result)
-    came, due = int(result.workload.submit_time[job]), since(result, job)
+    came, due = seen_from(result, job), since(result, job)
     spans = [*([(due, came)] if due < came else []), *waits_of(result, job)]
     parts = [np.zeros((0, 2), np.int64)]
     for begin, end in spans:

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.baselines.labels import describe
-from hpcgym.dates import zone_of
+from hpcgym.dates import zero_of, zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
 from hpcgym.explore.fans import fans_of
 from hpcgym.explore.sections import Compared, report_of
-from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.names import NAMED
 from hpcgym.report.gantt import gantt_time
@@ -43,6 +42,7 @@ from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.units import DAY_S, duration
+from hpcgym.workload.extracts import first_time
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
@@ -79,8 +79,6 @@ def as_text(packed: bytes) -> str:
 
 Told = tuple[dict[str, Any], dict[str, Any]]  # a header, and columns by name
 
-_LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
-
 
 def of_workload(workload: Workload) -> Told:
     """Return what all schedules of a workload share.
@@ -89,9 +87,10 @@ def of_workload(workload: Workload) -> Told:
 
     Returns
     -------
-    head : ``name``, ``first`` (the first submission, s), ``epoch`` (when second 0 was, s since
-        1970; None if the log does not tell) and ``zone`` (its time zone), ``kinds`` (what jobs are
-        sorted by -> what each number of the column is called).
+    head : ``name``, ``first`` (the first submission, s), ``begin`` (of schedules, s since then:
+        above 0 of an extract whose first jobs came before it), ``epoch`` (when second 0 was, s
+        since 1970; None if the log does not tell) and ``zone`` (its time zone), ``kinds`` (what
+        jobs are sorted by -> what each number of the column is called).
     columns : ``gap`` [s], ``number_gap``, ``size``, ``requested`` [s] and one of each kind, (n,).
     """
     submit, number = workload.submit_time, workload.job_number
@@ -100,6 +99,7 @@ def of_workload(workload: Workload) -> Told:
     head = {
         "name": workload.name,
         "first": int(submit[0]),
+        "begin": first_time(workload) - int(submit[0]),
         "first_number": int(number[0]),
         "epoch": epoch,
         "zone": zone,
@@ -136,11 +136,8 @@ def _kinds(workload: Workload) -> Told:
 
 def _epoch(workload: Workload) -> tuple[int | None, str | None]:
     """Return when second 0 of a log was, seconds since 1970, and the name of its time zone."""
-    began = header_number(workload.header, "UnixStartTime") or 0
-    last = int(workload.submit_time[-1])
-    if not 0 < began < _LAST_DATE - 2 * last:
-        return None, None
-    return int(began), zone_of(workload.header)[1]
+    began = zero_of(workload.header, 2 * int(workload.submit_time[-1]))
+    return (None, None) if began is None else (began, zone_of(workload.header)[1])
 
 
 def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int) -> Told:

@@ -26,6 +26,7 @@ from hpcgym.forecasting.state import state_of_log
 from hpcgym.progress import Progress, silent
 from hpcgym.simulation.run import simulate
 from hpcgym.units import HOUR_S, MINUTE_S
+from hpcgym.words import counted
 from hpcgym.workload.columns import Ints
 from hpcgym.workload.load import jobs_and_machine
 
@@ -202,13 +203,18 @@ def forecasts_at(
             simulated.append(AtSubmission(row, *waits, recent))
     n = len(drawn.first)
     methods = Methods(log, cluster.processors, drawn.taught, seed)
-    said = []
+    parts = []
     for half, most in zip((simulated[:n], simulated[n:]), _PARTS, strict=True):
-        parts = max(min(len(half) // _MORE, most), 1)
-        bounds = [len(half) * k // parts for k in range(parts + 1)]
-        said = [each for a, b in pairwise(bounds) for each in methods.says(half[a:b])]
-    names = [name for name in METHODS if name in said[0]]
-    by_name = {name: np.array([each[name] for each in said]) for name in names}
+        number = max(min(len(half) // _MORE, most), 1)
+        bounds = [len(half) * k // number for k in range(number + 1)]
+        parts += [half[a:b] for a, b in pairwise(bounds)]
+    said = []
+    with progress("learning", len(parts)) as tell:
+        for part in parts:
+            tell(f"what is said of {counted(len(part), 'job')}")
+            said += methods.says(part)
+    names = [name for name in METHODS if name in said[n]]
+    by_name = {name: np.array([each[name] for each in said[n:]]) for name in names}
     return Done(by_name, methods.pool.weights)
 
 

@@ -18,9 +18,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.dates import zone_of
+from hpcgym.dates import zero_of, zone_of
 from hpcgym.errors import HpcgymError, installing
-from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole_file
 from hpcgym.report.tables import Results, drawable, subtitle
@@ -55,7 +54,6 @@ LINE_DASHES = ("-", "--", ":", "-.")
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 _NARROW_INCHES, _FEW_DATES = 6, 7  # of a figure; such a one has room for so many
-_LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 #: Units of time [s], the largest first.
 UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (MINUTE_S, "minutes"), (1, "seconds"))
 
@@ -482,8 +480,8 @@ def time_axis(results: Mapping[str, Result], span: tuple[float, float] | None = 
     begin = min(part.begin for part in parts)
     first, last = span or (begin, max(part.end.max().item() for part in parts))
     header = parts[0].workload.header
-    began = header_number(header, "UnixStartTime") or 0
-    if 0 < began < _LAST_DATE - last:
+    began = zero_of(header, last)
+    if began is not None:
         zone, name = zone_of(header)
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
         label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"

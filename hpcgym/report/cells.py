@@ -163,7 +163,7 @@ def two_lines(heading: str) -> str:
     return "\n".join(min(breaks, key=lambda lines: max(map(len, lines))))
 
 
-WIDTH = 250  # letters of a line, where there is no terminal
+WIDTH = 10_000  # letters of a line where there is no terminal: no table folds
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import time_text
 from hpcgym.errors import WorkloadError, whole_argument
 from hpcgym.units import DAY_S, MONTH_S, WEEK_S, in_seconds
 from hpcgym.workload.columns import MAX_TIME, MISSING, is_missing, read_only
@@ -235,7 +236,9 @@ def nothing_there(workload: Workload, begin: int, last: int) -> WorkloadError:
 
 def named(workload: Workload, begin: int, last: int) -> str:
     """Return what an extract is called."""
-    return f"{workload.name} from {begin}" + ("" if last > MAX_TIME else f" to {last}")
+    times = [begin] if last > MAX_TIME else [begin, last]
+    texts = " to ".join(time_text(workload.header, time) for time in times)
+    return f"{workload.name} from {texts}"
 
 
 def recorded_run_time(workload: Workload) -> NDArray[np.int64]:

@@ -328,7 +328,11 @@ def _load(source: Any, how: ReadOptions) -> Workload:
             from hpcgym.workload.io.tables import from_pandas
 
             return from_pandas(source, processors=how.processors, errors=how.errors, tz=how.tz)
-        raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
+        kind = type(source).__name__
+        hint = (
+            "; hpcgym.Workload.from_columns takes columns by their names" if kind == "dict" else ""
+        )
+        raise WorkloadError(f"a workload cannot be made of a {kind}{hint}")
     path = Path(os.path.expanduser(source))
     if is_there(path) or not isinstance(source, str):
         return read_jobs(path, how)

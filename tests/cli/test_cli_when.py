@@ -208,7 +208,7 @@ def test_a_backtest_ends_in_a_sentence(log: Path) -> None:
         ("1 --shapes", "job 1 does not wait"),
         ("1000000 --shapes", "job 1000000 does not wait"),
         ("--shapes", "of which job? give JOB, SCRIPT or -n"),
-        ("-n 4 -t 60 --shapes --by 6h", "not with --shapes"),
+        ("-n 4 -t 60 --shapes --by 6h", "--shapes tells how much earlier"),
         ("job.sh", "job.sh: no such file"),
         ("--scheduler sjf-list", "do not go together: not built: no Python runs inside"),
         ("--by soon", "a time of day such as '18:00'"),

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
-from drawing import given, settings
+from drawing import assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from mistakes import mistakes_of
+from strategies import cases
 from test_explanation import SMALL, jobs
 
 import hpcgym
@@ -19,6 +20,7 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation import GROUPS, waits, waits_by
 from hpcgym.explanation.story import CALLED, REASONS
+from hpcgym.workload.model import Workload
 
 RUNNER = CliRunner()
 
@@ -34,6 +36,50 @@ def test_until_shadow_by_hand() -> None:
     result = hpcgym.simulate(jobs(*rows), "easy", backfill="until-shadow")
     assert result.start.tolist() == [0, 20, 20]
     assert _told(result)[2] == {"reservation": 20}
+
+
+def test_an_extract_does_not_know_what_was_before() -> None:
+    log = hpcgym.simulate(jobs(*SMALL), "easy").as_workload()  # 1 and 3 run at 40 s
+    result = hpcgym.simulate(log.extract(40), "easy")
+    assert _told(result) == [
+        {},
+        {"before": 30, "processors": 10},
+        {},
+        {"before": 10, "processors": 50},
+    ]
+    explained = hpcgym.explain(result, 2)
+    assert explained.waited_for == {"before": 30, "processors": 10}
+    assert explained.others["right"].tolist() == ["ran", "ran"]
+    assert explained.sentences[1:] == [
+        "When the extract began it had waited for 30 s (75% of its wait); for what, is not"
+        " simulated.",
+        "It waited for 10 s because fewer processors were free than it asks for (25% of its wait).",
+        "No job stood before it in the queue when the extract began (order: fcfs).",
+        "Then it was the first job that could not start.",
+        "Its first reservation then was for 1 min 30 s after it came.",
+        "It started 50 s before the last time reserved for it.",
+        "While it was the first job that could not start, 1 job ended earlier than predicted.",
+        "While it waited in the extract, 2 jobs ran: 2 ran already.",
+        "1 of these came later than it.",
+    ]
+
+
+@given(cases(25), st.integers(0, 99), st.integers(0, 100))
+@settings(max_examples=60)
+def test_waits_of_extracts_add_up(case: tuple[Workload, Any], share: int, pick: int) -> None:
+    rules = {**case[1], "estimate": "requested"}  # none that is an array of all jobs
+    workload = case[0].with_columns(job_number=np.arange(len(case[0])))
+    whole = hpcgym.simulate(workload, **rules)
+    first, last = int(workload.submit_time[0]), int(whole.end.max())
+    part = whole.as_workload().extract(first + (last - first) * share // 100)
+    result = hpcgym.simulate(part, **rules)
+    waited = waits(result)
+    assert (waited >= 0).all(axis=None)
+    assert waited.sum(axis=1).tolist() == (result.start - part.submit_time).tolist()
+    assume(result.decided.any())
+    job = int(np.flatnonzero(result.decided)[pick % result.decided.sum()])
+    explained = hpcgym.explain(result, int(part.job_number[job]))
+    assert sum(explained.waited_for.values()) == result.wait[job]
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.sampled_from(sorted(GROUPS)))

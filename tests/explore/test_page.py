@@ -127,6 +127,7 @@ def test_an_extract_begins_with_the_jobs_that_ran() -> None:
     head, columns = packed_in(page(result))
     start = head["first"] + np.cumsum(columns["gap"]) + columns["wait0"]
     assert np.array_equal(start, result.start)
+    assert head["first"] + head["begin"] == part.initial.begin > head["first"]
 
 
 def test_what_slowdowns_divide_by_and_metrics_are_of_is_told_where_it_differs() -> None:

@@ -131,6 +131,11 @@ def test_it_is_a_scheduler_by_its_file(tmp_path: Path) -> None:
     assert find_baseline(name).rules["policy_estimate"] == "typical-ratio"  # type: ignore[union-attr]
     write_scheduler(tmp_path / "rules.toml", whole)
     assert read_scheduler(tmp_path / "rules.toml") == whole
+    for begin in (name, str(tmp_path / "rules.toml")):  # rules may follow both
+        assert find_scheduler(f"{begin}:threshold=5h,hold=0.1") == whole.but(
+            threshold=18_000, hold="0.1"
+        )
+    assert find_baseline(f"{name}:threshold=5").rules["threshold"] == 5  # type: ignore[union-attr]
     variant = find_scheduler(f"saf-typical:backfill_order={name}")
     assert variant.backfill_order == name
 

@@ -139,7 +139,7 @@ def test_what_runs_waits_and_comes() -> None:
     assert state.begin == 100
     assert state.start.tolist() == [50, 30, -1, -1, -1]
     assert state.past.job_number.tolist() == [0, 1]
-    assert part.name == "t from 100 to 150"
+    assert part.name == "t from 1 min 40 s to 2 min 30 s"
     assert part.cleaning == {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -30,6 +31,7 @@ from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.rules import RULES
 from hpcgym.study import evaluate
 from hpcgym.workload.model import Workload
 
@@ -279,6 +281,11 @@ def test_the_reference_shares_nothing_with_the_engine() -> None:
     own = "hpcgym.reference", "hpcgym.elementary."
     others = {name for name in imported if not name.startswith(own)}
     assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names}
+
+
+def test_the_docstring_names_all_rules() -> None:
+    told = str(hpcgym.simulate.__doc__).partition("    rules : ")[2].partition("Returns")[0]
+    assert re.findall(r"``(\w+)``", told) == [*RULES]
 
 
 test_mistakes = mistakes_of(globals(), JobSelection, Lookahead, evaluate, few_jobs)

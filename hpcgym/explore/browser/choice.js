@@ -18,7 +18,7 @@ function choose(places) {
     run.shown = null;  // it may have been on the other canvas
     $(`shown${k}`).value = String(places[k]);
   });
-  S.whole = extent(S.jobs, S.runs);
+  S.whole = extent(S.runs);
   $("power").parentElement.hidden = !S.runs.some((run) => run.power);
 }
 

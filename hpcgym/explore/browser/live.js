@@ -52,7 +52,7 @@ function takeSchedule({ head, columns }) {
   const { view, rows } = S, all = allRows();
   S.runs[1] = scheduleOf(head.run, columns, S.jobs);
   S.head.statistics = head.statistics;
-  S.whole = extent(S.jobs, S.runs);
+  S.whole = extent(S.runs);
   S.view = view;
   S.rows = all === allRows() ? rows : { low: 0, high: allRows() };
   const run = S.runs[1];

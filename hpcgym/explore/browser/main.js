@@ -1,10 +1,18 @@
 // The beginning: read the data, fill the page, listen.
 
+/** What the jobs of an extract that came before it did as it began. */
+function atBeginning() {
+  const { begin } = S.head, old = upper(S.jobs.submit, begin - 1), { start } = S.runs[0];
+  const running = start.subarray(0, old).filter((time) => time < begin).length;
+  return `${counted(running)} ran and ${counted(old - running)} waited when the extract began`;
+}
+
 function fillPage() {
   const { head, jobs, runs } = S;
   document.title = head.name;
   $("name").textContent = head.name;
   $("about").textContent = `${plural(jobs.n, head.what)}, ${plural(runs[0].processors, "processor")}`;
+  if (head.begin) $("about").textContent += `, of which ${atBeginning()}`;
   const measures = ["wait_time", "bsld", "requested_processors", ...(runs.length > 1 ? ["difference"] : [])];
   const options = [...Object.keys(jobs.kinds), ...measures];
   S.colour = options[0];

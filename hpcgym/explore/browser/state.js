@@ -65,11 +65,10 @@ function scheduleOf(told, columns, jobs) {
   };
 }
 
-/** From the first submission to the last end of all schedules. */
-function extent(jobs, runs) {
-  const first = runs.reduce((least, run) => Math.min(least, run.pieces.begin[0]), 0);
+/** From the beginning of all schedules to their last end. */
+function extent(runs) {
   const last = runs.reduce((most, run) => run.pieces.latest.reduce((a, b) => Math.max(a, b), most), 1);
-  return { t0: first, t1: last };
+  return { t0: S.head.begin, t1: last };
 }
 
 /** The row of a job by its number in the log, of several runs of it the last; -1: none. */

@@ -23,9 +23,9 @@ function draw() {
 /** Show a time, not much more than the whole schedule. */
 function showTime(t0, t1) {
   const { whole } = S, margin = (whole.t1 - whole.t0) * 0.01;
-  const most = whole.t1 - whole.t0 + 2 * margin;
-  const width = Math.min(Math.max(t1 - t0, SHORTEST), most);
-  const from = Math.min(Math.max(t0, whole.t0 - margin), whole.t1 + margin - width);
+  const earliest = whole.t0 - (S.head.begin ? 0 : margin);  // what was before an extract is not known
+  const width = Math.min(Math.max(t1 - t0, SHORTEST), whole.t1 + margin - earliest);
+  const from = Math.min(Math.max(t0, earliest), whole.t1 + margin - width);
   S.view = { t0: from, t1: from + width };
   draw();
 }
