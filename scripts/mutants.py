@@ -99,7 +99,7 @@ MUTANTS = (
         "native/strategies/easy.hpp",
         "e.span > b.longest",
         "e.span >= b.longest",
-        after="b.longest < forever) return ",
+        after="if (!b.is_relaxed) return ",
     ),
     Mutant(
         "a quota lets one job more run",

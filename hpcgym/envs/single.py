@@ -24,6 +24,7 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
+from hpcgym.envs.core.checks import may_refuse
 from hpcgym.envs.core.infos import (
     counted_of,
     end_of,
@@ -36,18 +37,11 @@ from hpcgym.envs.core.infos import (
     weekly_of,
 )
 from hpcgym.envs.core.logs import Logs, Played
-from hpcgym.envs.core.model import layout_of, may_refuse
+from hpcgym.envs.core.model import layout_of
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward, space_of_rewards
-from hpcgym.envs.core.simulations import (
-    Simulations,
-    Snapshot,
-    check_owner,
-    hidden,
-    pass_view,
-    restore_row,
-    save_row,
-)
+from hpcgym.envs.core.simulations import Simulations, pass_view
+from hpcgym.envs.core.snapshots import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result

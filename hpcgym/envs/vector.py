@@ -20,6 +20,7 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
+from hpcgym.envs.core.checks import may_refuse
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.infos import (
     Ends,
@@ -34,18 +35,12 @@ from hpcgym.envs.core.infos import (
 )
 from hpcgym.envs.core.logs import Logs, Played, is_weighted
 from hpcgym.envs.core.machines import ScheduleState
-from hpcgym.envs.core.model import World, layout_of, may_refuse
+from hpcgym.envs.core.model import World, layout_of
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import space_of_rewards
-from hpcgym.envs.core.simulations import (
-    Simulations,
-    Snapshot,
-    check_owner,
-    hidden,
-    restore_row,
-    save_row,
-)
+from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.slices import Episode
+from hpcgym.envs.core.snapshots import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, check_whole, unknown

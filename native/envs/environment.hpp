@@ -147,10 +147,7 @@ class Environment final : public AnyEnvironment {
     if (begins && table.model->accounts &&
         (!next_accounts_ || static_cast<i64>(next_accounts_->owner.size()) != p.next_jobs))
       throw std::invalid_argument("the next episode has no such accounts");
-    if (!begins || table.before.empty()) return;
-    const auto known = static_cast<i64>(table.before.size());
-    if (p.next_beginning < 0 || p.next_beginning >= known ||
-        table.before[index(p.next_beginning)].number > p.next_jobs)
+    if (begins && table.before && table.before->number > p.next_jobs)
       throw std::invalid_argument("the next episode has no such beginning");
   }
 
@@ -257,7 +254,7 @@ class Environment final : public AnyEnvironment {
     if (begins) begin();
     // without questions, it waits for the weights of the first step
     if (!begins || asks()) act(begins, chosen, numbers);
-    else if (!table.before.empty()) account();  // running and waiting jobs are shown in any case
+    else if (table.before) account();  // running and waiting jobs are shown in any case
     if (task == Todo::step) {  // otherwise the last step has reported the episode before
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
       *out.truncated = !begins && p.ended == 1 && p.open > 0;
@@ -282,15 +279,15 @@ class Environment final : public AnyEnvironment {
     Episode& p = now();
     p.start = p.next_start, p.jobs = p.next_jobs;
     p.counting = p.next_counting, p.open = p.next_open, p.until = p.next_until;
-    p.of_slice = p.next_of_slice, p.beginning = p.next_beginning, p.counts_first = p.next_counts_first;
+    p.of_slice = p.next_of_slice, p.counts_first = p.next_counts_first;
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
     p.noted = p.unpaid = p.gone = p.hides = p.unasked = 0;
     p.span = p.next_span, p.span_from = p.next_span_from, p.horizon = p.next_horizon;
     p.user = p.next_user, p.about = -1;
     begin_empty();
     p.begin = sim().time;
-    if (!table.before.empty()) {
-      const Before& before = table.before[index(p.beginning)];
+    if (table.before) {
+      const Before& before = *table.before;
       p.begin = std::max(p.begin, before.time);
       if (auto& learner = made_->answers_.learner)
         learner->know(before.memory, before.ratios, before.terms, before.sums);
