@@ -40,11 +40,9 @@ from hpcgym.envs.core.machines import (
 )
 from hpcgym.envs.core.observation import (
     N_TOLD,
-    POWER_SIZE,
     WINDOW_FEATURES,
     Layout,
     Outputs,
-    PairLayout,
     is_rank,
 )
 from hpcgym.envs.core.reward import N_TERMS, PAID_AT_END
@@ -151,7 +149,7 @@ class World:
         """
         options, workload = definition.options, episodes.workload
         scheduler, weighs = options.scheduler, definition.by_name
-        layout, machines = layout_of(definition), machines_of(definition, episodes)
+        layout, machines = definition.layout, machines_of(definition, episodes)
         if isinstance(machines, SubmittedMachines):
             workload = machines.every
         counts = counts_usage(scheduler, weighs)
@@ -418,16 +416,6 @@ _INTERVALS = {
     "submissions": SUBMISSIONS_INTERVAL,
     "episode": EPISODE_INTERVAL,
 }
-
-
-def layout_of(definition: Definition) -> Layout:
-    """Return the layout of observations."""
-    options = definition.options
-    if definition.corun is not None:
-        return PairLayout(options.window, definition.corun.neighbours, options.flat)
-    extra = POWER_SIZE if definition.has_limits else 0
-    shapes = 0 if definition.shapes is None else definition.shapes.number
-    return Layout(options.window, len(options.names), options.flat, extra, shapes)
 
 
 def machines_of(definition: Definition, episodes: Episodes) -> Machines:

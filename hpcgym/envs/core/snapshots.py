@@ -1,4 +1,4 @@
-"""Snapshots of environments: to go on from later, here or elsewhere, also with the future hidden."""
+"""Snapshots of environments: to go on from later, here or elsewhere, or with the future hidden."""
 
 from __future__ import annotations
 
