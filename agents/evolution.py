@@ -91,11 +91,13 @@ class PairedEs:
 
     def tell(self, values: Sequence[float]) -> None:
         """Say what each of them is worth."""
-        told = np.asarray(values)
+        worth = np.asarray(values)
         # equal values have the same rank, so that what changes nothing moves nothing
-        ranks = (told[:, np.newaxis] > told).sum(axis=1) + (told[:, np.newaxis] >= told).sum(axis=1)
-        shares = (ranks - 1) / (2 * max(len(told) - 1, 1)) - 0.5
-        gradient = (shares[::2] - shares[1::2]) @ self._moves / len(told)
+        ranks = (worth[:, np.newaxis] > worth).sum(axis=1) + (worth[:, np.newaxis] >= worth).sum(
+            axis=1
+        )
+        shares = (ranks - 1) / (2 * max(len(worth) - 1, 1)) - 0.5
+        gradient = (shares[::2] - shares[1::2]) @ self._moves / len(worth)
         self._told += 1
         first, second = 0.9, 0.999
         self._first = first * self._first + (1 - first) * gradient

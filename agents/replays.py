@@ -213,19 +213,19 @@ class ReplaySearch:
             means.append(search.mean)
             self.vector = np.mean(means[len(means) // 2 :], axis=0)
             spent.done += practice.jobs
-            told = {"train/gain": float(np.mean(gains)), "train/best": max(gains)}
-            told |= {f"gain/{k}": each for k, each in enumerate(gains)}
+            measures = {"train/gain": float(np.mean(gains)), "train/best": max(gains)}
+            measures |= {f"gain/{k}": each for k, each in enumerate(gains)}
             is_last = len(means) > plan.generations
             is_last |= not spent.pays(practice.jobs + 2 * practice.jobs_to_judge)
             if is_last or (len(means) - 1) % _EVERY == 0:
                 judged = practice.judged(self.scheduler) if row is None else row["train/judged"]
-                told["train/judged"] = float(judged)
+                measures["train/judged"] = float(judged)
                 spent.done += practice.jobs_to_judge
-                worse = 0 if told["train/judged"] > best_value else worse + 1
+                worse = 0 if measures["train/judged"] > best_value else worse + 1
                 if worse == 0:
-                    best, best_value = self.vector, told["train/judged"]
+                    best, best_value = self.vector, measures["train/judged"]
             if log is not None and row is None:
-                log(spent.done, told)
+                log(spent.done, measures)
         self.vector = self._kept(best, begun, practice)
         return self
 

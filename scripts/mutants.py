@@ -97,8 +97,9 @@ MUTANTS = (
     Mutant(
         "on nodes a job that ends at the shadow time takes from the head",
         "native/strategies/easy.hpp",
-        "return e.span > b.longest;",
-        "return e.span >= b.longest;",
+        "e.span > b.longest",
+        "e.span >= b.longest",
+        after="if (!b.is_relaxed) return ",
     ),
     Mutant(
         "a quota lets one job more run",
@@ -191,6 +192,13 @@ MUTANTS = (
         "a job without a licence does not make Slurm look again",
         "native/strategies/planned.hpp",
         "s.quotas->lacks_licence(e.job, s.time)",
+        "false",
+        tests="tests/scheduler/test_slurm_scheduler.py",
+    ),
+    Mutant(
+        "of a plan that draws nodes, or may keep idle ones, the rest is left out",
+        "native/strategies/planned.hpp",
+        "!plan_.is_settled(s.machine)",
         "false",
         tests="tests/scheduler/test_slurm_scheduler.py",
     ),

@@ -24,6 +24,7 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
+from hpcgym.envs.core.checks import may_refuse
 from hpcgym.envs.core.infos import (
     counted_of,
     end_of,
@@ -36,18 +37,10 @@ from hpcgym.envs.core.infos import (
     weekly_of,
 )
 from hpcgym.envs.core.logs import Logs, Played
-from hpcgym.envs.core.model import layout_of, may_refuse
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward, space_of_rewards
-from hpcgym.envs.core.simulations import (
-    Simulations,
-    Snapshot,
-    check_owner,
-    hidden,
-    pass_view,
-    restore_row,
-    save_row,
-)
+from hpcgym.envs.core.simulations import Simulations, pass_view
+from hpcgym.envs.core.snapshots import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
@@ -147,7 +140,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         self.render_mode, self._logs = render_mode, Logs(type(self), workload, stretch, arguments)
         self._take(self._logs.first)  # spaces are those of any
         self.action_space = self._definition.action_space
-        self.observation_space = layout_of(self._definition).space
+        self.observation_space = self._definition.layout.space
         if (space := space_of_rewards(self.options.rewards)) is not None:
             self.reward_space, self.reward_dim = space, space.shape[0]
         self._begun = self._over = False

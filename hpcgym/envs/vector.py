@@ -20,6 +20,7 @@ from hpcgym.envs.core.base import (
     read_options_of_reset,
     set_signature,
 )
+from hpcgym.envs.core.checks import may_refuse
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.infos import (
     Ends,
@@ -34,18 +35,12 @@ from hpcgym.envs.core.infos import (
 )
 from hpcgym.envs.core.logs import Logs, Played, is_weighted
 from hpcgym.envs.core.machines import ScheduleState
-from hpcgym.envs.core.model import World, layout_of, may_refuse
+from hpcgym.envs.core.model import World
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import space_of_rewards
-from hpcgym.envs.core.simulations import (
-    Simulations,
-    Snapshot,
-    check_owner,
-    hidden,
-    restore_row,
-    save_row,
-)
+from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.slices import Episode
+from hpcgym.envs.core.snapshots import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, check_whole, unknown
@@ -201,7 +196,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             attributes = {**self._definition.attributes, "units": units}
             self._definition = self._definition._replace(units=units, attributes=attributes)
         vars(self).update(self._definition.attributes)
-        self.single_observation_space = layout_of(self._definition).space
+        self.single_observation_space = self._definition.layout.space
         self.single_action_space = self._definition.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

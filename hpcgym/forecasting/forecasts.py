@@ -419,8 +419,7 @@ class Forecast:
         return self._starts(self._made, self._own_runs, rows)
 
     def _starts(self, made: Futures, runs: Ints, rows: Ints) -> Floats:
-        found = made.starts(runs, self._block_of, rows, self.threads, self._passes)
-        return _floats(found)
+        return _floats(made.starts(runs, self._block_of, rows, self.threads, self._passes))
 
     @cached_property
     def _passes(self) -> Ints | None:

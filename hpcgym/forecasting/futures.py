@@ -121,13 +121,13 @@ class Futures:
         targets = np.ascontiguousarray(targets, np.int64)
         if passes is None:
             return self._simulated(run_times, block, targets, threads, {})
-        found = np.empty((len(block), len(targets)), np.int64)
+        starts = np.empty((len(block), len(targets)), np.int64)
         for time in np.unique(passes).tolist():
             rows = passes == time
             looks = np.array([time, time, 1, 0, FOREVER])
             of_clock = {"looks": looks}
-            found[rows] = self._simulated(run_times[rows], block[rows], targets, threads, of_clock)
-        return found
+            starts[rows] = self._simulated(run_times[rows], block[rows], targets, threads, of_clock)
+        return starts
 
     def _simulated(
         self,

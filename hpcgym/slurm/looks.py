@@ -10,12 +10,12 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.slurm.programs import SlurmPrograms
-from hpcgym.slurm.queue import FORMAT, RUNNING, QueuedJob, job_of
+from hpcgym.slurm.queue import FIELDS_OF_OTHERS, RUNNING, QueuedJob, job_of
 
-#: What squeue is asked for: the job as its user calls it, the fields of ``FORMAT``, and state,
-#: start, end, nodes and what it waits for.
-LOOKED_AT = f"%i|{FORMAT}|%t|%S|%e|%N|%r"
-_FIELDS = LOOKED_AT.count("|") + 1
+#: What squeue is asked for -> how it calls that: the job as its user calls it, the fields of any
+#: job, its nodes, and what it waits for.
+FIELDS_SEEN = {"label": "%i", **FIELDS_OF_OTHERS, "nodes": "%N", "reason": "%r"}
+LOOKED_AT = "|".join(FIELDS_SEEN.values())
 #: Reasons of jobs that do not wait for room: nobody knows when they may start.
 HELD = (
     *("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied", "BeginTime"),
@@ -134,21 +134,22 @@ def seen_jobs(text: str) -> tuple[list[SeenJob], list[str]]:
     """
     jobs, misread = [], []
     for line in text.splitlines():
-        label, *parts = line.split("|", _FIELDS - 1)
+        parts = line.split("|", len(FIELDS_SEEN) - 1)
         try:
-            job = job_of(parts[:-2])
+            fields = dict(zip(FIELDS_SEEN, parts, strict=True))
+            job = job_of(fields)
         except ValueError:
             misread.append(line)
             continue
         if job is None:
             continue
-        start, (nodes, reason) = parts[-4], parts[-2:]
+        label, began = fields["label"], fields["began"]
         waits = job.began < 0
         task = label.partition("_")[2]
         if waits and task.isdecimal():  # until they start they all have the number of the array
             job = job._replace(number=job.number + (int(task) + 1) * _OF_TASKS)
-        planned = int(start) if waits and start.isdecimal() else -1
-        jobs.append(SeenJob(label, job, planned, nodes, reason))
+        planned = int(began) if waits and began.isdecimal() else -1
+        jobs.append(SeenJob(label, job, planned, fields["nodes"], fields["reason"]))
     return jobs, misread
 
 

@@ -15,15 +15,18 @@ from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, count_in, seconds_in
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
 from hpcgym.workload.model import Workload
 
-#: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``. ``{user}``
-#: is the field that says whose a job is.
-FORMAT = "%A|%C|%l|%V|%Q|%y|{user}|%a|%q|%P"
+_NAMED = ("user_id", "group_id", "queue", "partition")
+#: What squeue is asked for -> how it calls that; the environment variable SLURM_TIME_FORMAT must be
+#: ``%s``. ``{user}`` is the field that says whose a job is.
+FIELDS = {
+    "number": "%A", "processors": "%C", "limit": "%l", "submit": "%V", "priority": "%Q",
+    "nice": "%y", **dict(zip(_NAMED, ("{user}", "%a", "%q", "%P"), strict=True)),
+}  # fmt: skip
+#: The same of jobs that run or have ended, too, where a policy looks at these.
+FIELDS_OF_OTHERS = FIELDS | {"state": "%t", "began": "%S", "ended": "%e"}
+FORMAT, WITH_OTHERS = "|".join(FIELDS.values()), "|".join(FIELDS_OF_OTHERS.values())
 #: So many of the jobs that have ended, the latest, are remembered.
 MOST_ENDED = 50_000
-_FIELDS = FORMAT.count("|") + 1
-#: The same of jobs that run or have ended, too, where a policy looks at these.
-WITH_OTHERS = FORMAT + "|%t|%S|%e"
-_NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
 
 
 class QueuedJob(NamedTuple):
@@ -83,34 +86,36 @@ def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
     jobs, misread = {}, []
     for line in text.splitlines():
         parts = line.split("|")
+        names = FIELDS if len(parts) == len(FIELDS) else FIELDS_OF_OTHERS
         try:
-            job = job_of(parts)
+            fields = dict(zip(names, parts, strict=True))
+            job = job_of(fields)
         except ValueError:
             misread.append(line)
             continue
         if job is not None:
-            jobs[parts[0]] = job
+            jobs[fields["number"]] = job
     return jobs, misread
 
 
-def job_of(parts: Sequence[str]) -> QueuedJob | None:
-    """Return the job of the fields of :data:`FORMAT` or :data:`WITH_OTHERS`; None: it never ran.
+def job_of(fields: Mapping[str, str]) -> QueuedJob | None:
+    """Return the job of :data:`FIELDS`, or :data:`FIELDS_OF_OTHERS`; None: it never ran.
 
     Raises
     ------
     ValueError : they are not understood.
     """
-    if len(parts) not in (_FIELDS, _FIELDS + 3):
-        raise ValueError
-    limit = max(int(seconds_in(parts[2], OF_SQUEUE)), 1)
-    number, processors, submit, priority, nice = (
-        count_in(parts[k], signed=True) for k in (0, 1, 3, 4, 5)
-    )
-    state, began, ended = parts[_FIELDS:] or ("PD", "", "")
+    limit = max(int(seconds_in(fields["limit"], OF_SQUEUE)), 1)
+    numbers = {
+        name: count_in(fields[name], signed=True)
+        for name in ("number", "processors", "submit", "priority", "nice")
+    }
+    state, began = fields.get("state", "PD"), fields.get("began", "")
+    ended = fields.get("ended", "")
     waits, runs = state == "PD", state in RUNNING
     if not waits and not runs and not (began + ended).isdigit():
         return None  # it was cancelled while it waited
-    job = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
+    job = QueuedJob(**numbers, limit=limit, names=tuple(fields[name] for name in _NAMED))
     job = job._replace(began=-1 if waits else count_in(began))
     return job._replace(ended=-1 if waits or runs else count_in(ended))
 

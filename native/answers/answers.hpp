@@ -159,7 +159,7 @@ class Answers {
   template <class S>
   void express(S& s) {
     if (!programs_[0] && !programs_[1]) return;
-    s.interrupts.look(s.queue.jobs.size() / 16);
+    s.interrupts.count(s.queue.jobs.size() / 16);
     s.queue.listed.clear();
     is_due_ = puts_off_;
     if (!is_due_) express_now(s);

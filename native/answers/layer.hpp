@@ -3,7 +3,8 @@
 // Each unit is a weighted sum of the inputs, from a bias on, and then its hyperbolic tangent. The
 // score is a weighted sum of the units and one of the inputs, the skip. Sums of what depends on the
 // job alone are kept by row, those of what is alike for all jobs for a pass. So the order of a sum
-// is: inputs of the job, and apart from them those of the pass; both; then the others.
+// is: the inputs of the job, and apart from them those of the pass; these two sums; then the other
+// inputs, one by one.
 #pragma once
 #include <array>
 #include <cmath>

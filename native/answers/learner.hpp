@@ -246,7 +246,7 @@ class Learner {
     const bool is_plain = !s.outages && !s.stops && !s.arrivals;
     if (std::exchange(renewed_at_, n_learned) == n_learned && is_plain) return true;
     const auto renew_one = [&](i64 j) {
-      s.interrupts.look();
+      s.interrupts.count();
       consider(s, j);
       renew(s, ranked, j, answers_[for_ordering]);
     };

@@ -343,7 +343,7 @@ class Shares {
   // Give all waiting jobs their present scores.
   template <class S>
   void write_all(S& s) {
-    s.interrupts.look(s.queue.jobs.size_in_blocks());
+    s.interrupts.count(s.queue.jobs.size_in_blocks());
     ++book.stamp;
     book.written = book.version, book.written_at = s.time;
     const double factor = of_recent();

@@ -1,4 +1,4 @@
-// Long calls end if the user interrupts them: they look every 50 ms.
+// Long calls end if the user interrupts them: they ask every 50 ms.
 //
 // Loops that may take long count their work in an `Interrupts`, which costs next to nothing, and
 // reads the clock now and then. When it is time, the thread that called the engine asks what the
@@ -35,34 +35,34 @@ inline void heed() {
 }
 
 using Milliseconds = std::chrono::milliseconds;
-inline constexpr Milliseconds between_looks{50};
-// Before the first look into work that ends whole, or not at all: shorter work is not lost, even if
+inline constexpr Milliseconds between_asking{50};
+// Before the first asking in work that ends whole, or not at all: shorter work is not lost, even if
 // the processors are busy meanwhile.
 inline constexpr Milliseconds before_loss{250};
 
 class Interrupts {
   using Clock = std::chrono::steady_clock;
-  static constexpr i64 often = 64;  // work between two looks at the clock
+  static constexpr i64 often = 64;  // work between two readings of the clock
   i64 left_ = often;
   Milliseconds first_;
-  Clock::time_point due_{};  // of the next look; the clock has not been read: its epoch
+  Clock::time_point due_{};  // when it asks next; the clock has not been read: its epoch
 
  public:
-  explicit Interrupts(Milliseconds first = between_looks) : first_(first) {}
-  // Other work begins, into which the first look comes after `first`.
-  void begin(Milliseconds first = between_looks) { first_ = first, due_ = {}; }
+  explicit Interrupts(Milliseconds first = between_asking) : first_(first) {}
+  // Other work begins, in which it asks first after `first`.
+  void begin(Milliseconds first = between_asking) { first_ = first, due_ = {}; }
   // Whether the clock has been read since then: this work is not short.
   bool has_read() const { return due_ != Clock::time_point{}; }
   // `work`: in microseconds or so.
-  void look(i64 work = 1) {
-    if ((left_ -= work) < 0) look_at_clock();
+  void count(i64 work = 1) {
+    if ((left_ -= work) < 0) read_clock();
   }
-  [[gnu::cold, gnu::noinline]] void look_at_clock() {
+  [[gnu::cold, gnu::noinline]] void read_clock() {
     left_ = often;
     const auto now = Clock::now();
     if (has_read() && now < due_) return;
     const bool is_due = has_read();
-    due_ = now + (is_due ? between_looks : first_);
+    due_ = now + (is_due ? between_asking : first_);
     if (is_due) heed();
   }
 };

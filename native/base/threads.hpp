@@ -59,7 +59,7 @@ class Threads {
     }
     look_for([this] { return busy_ == 0; });
     std::unique_lock lock(mutex_);
-    while (!over_.wait_for(lock, between_looks, [this] { return busy_ == 0; })) {
+    while (!over_.wait_for(lock, between_asking, [this] { return busy_ == 0; })) {
       lock.unlock();
       attempt(heed);
       lock.lock();

@@ -46,7 +46,7 @@ struct Owned {
   AnyEnvironment& coming(i64 e) const { return check(e), stepper->coming(e); }
 };
 
-// One of the beginnings of episodes, for the model of all jobs.
+// The beginning of episodes, for the model of all jobs.
 Before read_before(const Model& m, const Told& told) {
   const i64* when = told.column<i64>("when", 3);
   Before b;
@@ -90,7 +90,7 @@ struct LogOfEpisodes {
 };
 
 std::shared_ptr<LogOfEpisodes> log_of(std::shared_ptr<Model> model, const ByName& arrays,
-                                      const std::vector<ByName>& expressions, const std::vector<ByName>& before) {
+                                      const std::vector<ByName>& expressions, const std::optional<ByName>& before) {
   const std::shared_ptr<OwnTable> table(new OwnTable{{}, arrays}, [](const OwnTable* own) {
     const nb::gil_scoped_acquire held;
     delete own;
@@ -144,7 +144,7 @@ std::shared_ptr<LogOfEpisodes> log_of(std::shared_ptr<Model> model, const ByName
     t.users = told.list<i64>("users", t.n_of_episodes());
     t.work = told.list<i64>("work", n);
   }
-  for (const ByName& one : before) t.before.push_back(read_before(*model, Told(one)));
+  if (before) t.before = read_before(*model, Told(*before));
   t.look_at_jobs();
   return std::make_shared<LogOfEpisodes>(table);
 }
@@ -325,9 +325,9 @@ std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
 void bind_stepper(nb::module_& m) {
   nb::exception<NoEpisode>(m, "NoEpisode", PyExc_ValueError);
   nb::class_<LogOfEpisodes>(m, "LogOfEpisodes", "What environments are told of one log.")
-      .def(nb::new_(&log_of), "model"_a, "table"_a, "expressions"_a, "before"_a,
+      .def(nb::new_(&log_of), "model"_a, "table"_a, "expressions"_a, "before"_a.none(),
            "The model of the jobs of all episodes; arrays by name, as of hpcgym.envs.core.model; the expressions "
-           "that columns show, as a model takes them; and with what episodes begin, each what `Simulation.begin` "
+           "that columns show, as a model takes them; and with what episodes begin, if the machine is not empty then: what `Simulation.begin` "
            "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what has been learned.");
   nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
       .def(nb::new_(&make), "logs"_a, "rows"_a,

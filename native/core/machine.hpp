@@ -40,9 +40,11 @@ struct Used {     // by a job that has ended
   double drawn;   // energy drawn, as a share of that at its usual power
 };
 // Whole blocks of the queue are skipped by these bounds: no job starts that needs more than `room`,
-// or more than `beyond` and has a predicted run time above `longest` [s].
+// or more than `beyond` and has a predicted run time above `longest` [s]. `is_relaxed`: other run
+// times decide of jobs that need more than `beyond`; see strategies/easy.hpp.
 struct Bounds {
   i64 room, beyond, longest;
+  bool is_relaxed = false;
 };
 struct IdleSeconds {  // [processor seconds] of processors without a job, by state
   i64 idle = 0, off = 0, switching_off = 0, switching_on = 0;

@@ -214,7 +214,7 @@ struct Simulator {
   bool restricted() const { return M::restricts || model.restricted; }
   // Whether a job could start now: as the head or, where budgets allow more there, behind it.
   bool could_start(i64 j, i64 room) {
-    interrupts.look();
+    interrupts.count();
     if (bars(j)) return false;
     if (machine.backfills_more() && rules().asks) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
@@ -424,7 +424,7 @@ struct Simulator {
     bool is_corrected = answered == Asked::correction, is_predicted = answered == Asked::prediction;
     bool is_amid = amid || is_predicted;  // the stages before submissions are done
     for (;; is_corrected = is_predicted = is_amid = false) {
-      interrupts.look();
+      interrupts.count();
       if (!is_amid && !go_on(stop, is_corrected)) return false;
       if (!submit_all(is_predicted)) return false;
       if (!due_) continue;
@@ -458,7 +458,7 @@ struct Simulator {
   void note_opening() {
     opens = forever;
     if (quotas && quotas->weighs_time() && quotas->may_open(time)) {
-      interrupts.look(queue.jobs.size_in_blocks());
+      interrupts.count(queue.jobs.size_in_blocks());
       queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
     }
     if (const i64 period = usage_period(); period > 0 && !queue.empty())
@@ -512,7 +512,7 @@ struct Simulator {
 
   // End the job whose end is now; of several, the one that started first.
   void end_first() {
-    interrupts.look(running.size_in_blocks());
+    interrupts.count(running.size_in_blocks());
     Place found{-1, -1};
     i64 least = nothing;  // of the other jobs in its block
     std::int32_t first = std::numeric_limits<std::int32_t>::max();

@@ -110,7 +110,7 @@ class Stops {
     for (const Suspended& other : suspended) note_stoppers_of(group(other.job));
     const Hidden hidden(s, all);
     return s.queue.jobs.any([&](const Entry& e) {
-      s.interrupts.look();
+      s.interrupts.count();
       const i64 own = group(e.job);
       return !s.bars(e.job) &&
              (s.machine.has_room(e.job, s.room()) || (own >= 0 && stoppers[index(own)]));
@@ -260,7 +260,7 @@ class Stops {
     line_up(s, all_jobs, line_);
     for (const InLine& place : line_) {
       const i64 j = place.job, predicted = s.of(j).predicted;
-      s.interrupts.look();
+      s.interrupts.count();
       if (group(j) < 0 || level_of(j) != level || blocked_[index(group(j))] || s.bars(j)) continue;
       if (!finds_place(s, plan, j)) {
         blocked_[index(group(j))] = true;
@@ -300,7 +300,7 @@ class Stops {
     for (i64 level = level_of(j) - 1; level >= 0; --level)
       for (Victim& v : victims_) {
         if (level_of(v.run.job) != level || v.leaves) continue;
-        s.interrupts.look();
+        s.interrupts.count();
         have_again(s, v, around);
         if (finds_room()) continue;
         give_up(s, v, around);

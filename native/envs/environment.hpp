@@ -103,7 +103,6 @@ template <Machine M>
 class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
-  std::shared_ptr<OneSimulation<M>> before_;  // in whose place that came within this step
   std::shared_ptr<OfShapes> shaped_;  // its model, if jobs get shapes and no copy has it
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
   Remembered remembered_;
@@ -147,17 +146,14 @@ class Environment final : public AnyEnvironment {
     if (begins && table.model->accounts &&
         (!next_accounts_ || static_cast<i64>(next_accounts_->owner.size()) != p.next_jobs))
       throw std::invalid_argument("the next episode has no such accounts");
-    if (!begins || table.before.empty()) return;
-    const auto known = static_cast<i64>(table.before.size());
-    if (p.next_beginning < 0 || p.next_beginning >= known ||
-        table.before[index(p.next_beginning)].number > p.next_jobs)
+    if (begins && table.before && table.before->number > p.next_jobs)
       throw std::invalid_argument("the next episode has no such beginning");
   }
 
   void go_on(Todo task, const Places& places) override {
     const Outputs& out = places.out;
-    before_ = nullptr;
-    std::optional<Alone::Inside> alone;  // of `before_`, if another takes the place
+    const auto before = made_;  // another may take its place, and others may still hold it
+    std::optional<Alone::Inside> alone;
     if (made_) alone.emplace(*made_), made_->begin_call();
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
@@ -222,9 +218,9 @@ class Environment final : public AnyEnvironment {
     if (settings().kind == Kind::shapes) {
       std::fill_n(row.shapes, n, i64{-1});
       shaped_ = shaped();
-      replace(std::make_shared<OneSimulation<M>>(model_of(shaped_)));
+      made_ = std::make_shared<OneSimulation<M>>(model_of(shaped_));
     } else {
-      replace(made_anew(next_accounts_));
+      made_ = made_anew(next_accounts_);
     }
     remembered_.rows.forget();
     if (!settings().orders()) return sim();
@@ -234,11 +230,6 @@ class Environment final : public AnyEnvironment {
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
     for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
     return sim();
-  }
-  // Let another simulation go on. A step is inside the one that it begins with, up to its end.
-  void replace(std::shared_ptr<OneSimulation<M>> by) {
-    if (!before_) before_ = std::move(made_);
-    made_ = std::move(by);
   }
   Episode& now() const { return *row.episode; }
   Simulator<M>& sim() { return made_->sim_; }
@@ -257,7 +248,7 @@ class Environment final : public AnyEnvironment {
     if (begins) begin();
     // without questions, it waits for the weights of the first step
     if (!begins || asks()) act(begins, chosen, numbers);
-    else if (!table.before.empty()) account();  // running and waiting jobs are shown in any case
+    else if (table.before) account();  // running and waiting jobs are shown in any case
     if (task == Todo::step) {  // otherwise the last step has reported the episode before
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
       *out.truncated = !begins && p.ended == 1 && p.open > 0;
@@ -282,15 +273,15 @@ class Environment final : public AnyEnvironment {
     Episode& p = now();
     p.start = p.next_start, p.jobs = p.next_jobs;
     p.counting = p.next_counting, p.open = p.next_open, p.until = p.next_until;
-    p.of_slice = p.next_of_slice, p.beginning = p.next_beginning, p.counts_first = p.next_counts_first;
+    p.of_slice = p.next_of_slice, p.counts_first = p.next_counts_first;
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
     p.noted = p.unpaid = p.gone = p.hides = p.unasked = 0;
     p.span = p.next_span, p.span_from = p.next_span_from, p.horizon = p.next_horizon;
     p.user = p.next_user, p.about = -1;
     begin_empty();
     p.begin = sim().time;
-    if (!table.before.empty()) {
-      const Before& before = table.before[index(p.beginning)];
+    if (table.before) {
+      const Before& before = *table.before;
       p.begin = std::max(p.begin, before.time);
       if (auto& learner = made_->answers_.learner)
         learner->know(before.memory, before.ratios, before.terms, before.sums);
@@ -396,7 +387,7 @@ class Environment final : public AnyEnvironment {
       shaped_->shape(j, row.shapes[j]);
     } else {
       shaped_ = shaped();
-      replace(made_->with(model_of(shaped_)));
+      made_ = made_->with(model_of(shaped_));
     }
     const Model& model = made_->model();
     if (model.predicted) sim().of(j).predicted = model.predicted[j];

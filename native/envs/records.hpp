@@ -4,6 +4,7 @@
 // that all of it is in one place.
 #pragma once
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "../answers/program.hpp"
@@ -44,9 +45,8 @@ struct Episode {  // the state of an environment
       i64 counts_first;  // the first job that counts
       i64 counting;      // end of the jobs that count, exclusive
       i64 until;         // [s] when the episode is truncated, forever: never
-      i64 beginning;     // which of the beginnings it uses
       i64 of_slice;      // jobs of the slice; 0 if that is the whole episode
-      i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
+      i64 next_counts_first, next_counting, next_until, next_of_slice, next_open;
       // what is shown of how much is over: jobs of the slice that have started, as a share of `span`,
       // or, unless `span_from` is -1, the share of a span of time [s] from then on; 0: not known
       i64 span, span_from, next_span, next_span_from;
@@ -159,7 +159,7 @@ struct Table {
   std::vector<double> reward_weights;  // (n_rewards, n_terms)
   std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
   std::vector<double> mean_speedup;    // (C,) believed, by code, on shared nodes
-  std::vector<Before> before;          // empty: all begin with an empty machine
+  std::optional<Before> before;        // none: all begin with an empty machine
   // If an agent says which shapes the jobs of users have: the rows of the model are the jobs of all
   // episodes, then these with their first shape, and so on.
   std::vector<i64> users;  // by job of an episode

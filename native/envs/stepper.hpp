@@ -90,7 +90,7 @@ class Stepper {
     if (!several) {
       Interrupts interrupts(before_loss);
       for (i64 e = first; e < stop; ++e) {
-        interrupts.look(work);
+        interrupts.count(work);
         step(e);
       }
     } else {
@@ -100,7 +100,7 @@ class Stepper {
       threads_->run([&] {
         Interrupts interrupts(before_loss);
         for (i64 e; (e = next.fetch_add(some)) < stop;) {
-          interrupts.look(some * work);
+          interrupts.count(some * work);
           for (i64 k = e; k < std::min(stop, e + some); ++k) step(k);
         }
       });

@@ -118,7 +118,7 @@ class Foresight : public Alone {
     // per event, an end of this second may still be to come
     const i64 latest = s.rules().passes == Passes::per_event ? s.time - 1 : s.time;
     while (true) {
-      interrupts.look(static_cast<i64>(unfinished_.size() / 256));
+      interrupts.count(static_cast<i64>(unfinished_.size() / 256));
       auto found = unfinished_.end();
       i64 end = latest + 1;
       for (auto it = unfinished_.begin(); it != unfinished_.end(); ++it) {
@@ -231,7 +231,7 @@ class Foresight : public Alone {
     ToStart left(rows, starts.data());
     for (; !left.have_started(s) && passes > 0 && drained.next_pass(forever); --passes) {
       drained.pass();
-      interrupts.look(s.queue.jobs.size_in_blocks());
+      interrupts.count(s.queue.jobs.size_in_blocks());
     }
     return starts;
   }

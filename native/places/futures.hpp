@@ -58,7 +58,7 @@ struct Futures {
       Interrupts interrupts;
       OneFuture one(*this);
       for (i64 m; (m = next++) < size();) {
-        interrupts.look_at_clock();
+        interrupts.read_clock();
         one.simulate(m, starts + m * static_cast<i64>(targets.size()));
       }
     });

@@ -31,7 +31,7 @@ class Many : public Alone {
     threads_.run([&] {
       Interrupts interrupts;
       for (i64 task; (task = next++) < stop;) {
-        interrupts.look_at_clock();
+        interrupts.read_clock();
         const i64 s = task / n_vectors, v = task % n_vectors;
         const auto simulation = slices_[index(s)]->weighed(
             weights.subspan(index(v * stride + (own ? s * size : 0)), index(size)));

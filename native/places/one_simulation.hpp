@@ -114,7 +114,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     i64 done = 0;
     is_half_done_ = true;
     while (!asks_ && done < passes && !is_over()) {
-      if (sim_.interrupts.has_read()) look_between_passes();
+      if (sim_.interrupts.has_read()) note_whole_pass();
       if (next_pass(until)) {
         pass();
         if (sim_.asked == Asked::nothing) ++done;
@@ -393,9 +393,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     sim_.interrupts.begin(before_loss);
     is_half_done_ = true;
   }
-  void look_between_passes() {
+  void note_whole_pass() {
     is_half_done_ = false;
-    interrupts_.look_at_clock();
+    interrupts_.read_clock();
     start_anew();
   }
   static void keep(Archive& a, OneSimulation& of) {

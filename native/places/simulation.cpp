@@ -14,7 +14,7 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
   i64 come = 0;
   Interrupts interrupts;
   for (std::size_t i = 0; i < by_start.size(); ++i) {
-    interrupts.look(16);
+    interrupts.count(16);
     const i64 now = start[index(by_start[i])];
     for (; ended < i && start[index(by_end[ended])] + m.jobs[by_end[ended]].run <= now; ++ended)
       nodes.give(now, by_end[ended], 0);

@@ -57,7 +57,7 @@ class Conservative {
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.newcomers.push_back(j);
     for (const i64 j : s.newcomers) {
-      s.interrupts.look();
+      s.interrupts.count();
       s.machine.waits(j);
       s.queue.enter(j, s.of(j).predicted);
     }
@@ -98,7 +98,7 @@ class Conservative {
     if (s.windows) plan.close(s.machine, *s.windows);
   }
   void reserve(Simulator<M>& s, i64 j, bool is_new) {
-    s.interrupts.look(work_of_plan);
+    s.interrupts.count(work_of_plan);
     const i64 at = plan.reserve(s.machine, j, s.of(j).predicted, is_new);
     first_reserved_ = std::min(first_reserved_, at);
     if (s.of(j).promised < 0) s.of(j).promised = at;
@@ -111,7 +111,7 @@ class Conservative {
       return std::find(s.newcomers.begin(), s.newcomers.end(), j) != s.newcomers.end();
     };
     s.queue.jobs.each([&](const Entry& e) {
-      s.interrupts.look();
+      s.interrupts.count();
       if (!is_new(e.job)) plan.list(e.job, e.span);
     });
     line_up(s.model, s.queue, s.time, forever, line_);
@@ -128,7 +128,7 @@ class Conservative {
     bool waits = false;
     line_up(s.model, s.queue, s.time, forever, line_);
     for (const InLine& place : line_) {
-      s.interrupts.look();
+      s.interrupts.count();
       if (loose && plan.may_be_earlier(place.job)) advance(s, place.job);
       if (plan.reserved(place.job) <= s.time) {
         start(s, place.job, waits);
@@ -151,7 +151,7 @@ class Conservative {
     plan.all_tried();
   }
   void advance(Simulator<M>& s, i64 j) {
-    s.interrupts.look(work_of_plan);
+    s.interrupts.count(work_of_plan);
     if (plan.reserved(j) != s.time && plan.advance(s.machine, j, s.of(j).predicted))
       may_advance_ = true;
   }

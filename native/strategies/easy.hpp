@@ -79,7 +79,7 @@ class Easy {
   }
   void enter(i64 arrived) {  // the jobs that came last
     for (i64 j = s.next - arrived; j < s.next; ++j) {
-      s.interrupts.look();
+      s.interrupts.count();
       s.wait(j);
     }
   }
@@ -125,7 +125,7 @@ class Easy {
       if (!s.machine.fits(head, needs(head), room()) &&
           !s.machine.fits_without_control(head, room()))
         break;
-      if constexpr (!M::alike) s.interrupts.look();
+      if constexpr (!M::alike) s.interrupts.count();
       if (is_proposed(head)) return;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
@@ -220,7 +220,7 @@ class Easy {
     std::vector<InLine> line;
     std::size_t looked = 0;
     for (i64 most = 8; looked < index(queued); most *= 8) {
-      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      s.interrupts.count(s.queue.jobs.size_in_blocks());
       line_up(s, most, line);
       for (; looked < line.size(); ++looked)
         if (!s.bars(line[looked].job)) return line[looked].job;
@@ -253,7 +253,7 @@ class Easy {
   Bounds bounds() const {
     Bounds b = s.machine.bounds(s.time, room(), s.shadow);
     b.longest -= s.rules().strict;
-    if (relaxes()) b.longest = forever;  // see `lasts`
+    if (relaxes()) b.longest = forever, b.is_relaxed = true;
     return b;
   }
   // Whether other run times may be judged than those that make the shadow time, as the head has not
@@ -264,20 +264,20 @@ class Easy {
   }
   // Whether a job that starts now counts as one that runs past the shadow time.
   bool lasts(const Entry& e, const Bounds& b) const {
-    if (s.rules().relax == 0 || b.longest < forever) return e.span > b.longest;
+    if (!b.is_relaxed) return e.span > b.longest;
     return std::min(e.span, s.candidate_times[e.job]) > s.shadow.time - s.time - s.rules().strict;
   }
   // Whether a job may start now before the head; if so, the machine has chosen its place.
   bool may_backfill(const Entry& e, const Bounds& b) {
     if (!is_within(e, b)) return false;
-    if constexpr (!M::alike) s.interrupts.look();
+    if constexpr (!M::alike) s.interrupts.count();
     return s.machine.passes(e.job, lasts(e, b), s.shadow);
   }
   bool is_within(const Entry& e, const Bounds& b) const {
     // as bits, since either is hard to guess
     const bool is_late = (e.width > b.beyond) & (e.span > b.longest);
     if ((e.width > b.room) | is_late) return false;
-    if (b.longest == forever && e.width > b.beyond && lasts(e, b)) return false;
+    if (b.is_relaxed && e.width > b.beyond && lasts(e, b)) return false;
     if (s.bars_some() && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= room());
   }
@@ -338,7 +338,7 @@ class Easy {
     i64 refused = -1;  // jobs up to this place have been refused at this score
     double limit = inf;
     while (true) {
-      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      s.interrupts.count(s.queue.jobs.size_in_blocks());
       const Bounds b = bounds();
       i64 best = -1;
       double highest = -inf;

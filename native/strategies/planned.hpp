@@ -71,7 +71,7 @@ class Planned {
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) {
-      s.interrupts.look();
+      s.interrupts.count();
       s.wait(j);
     }
     if (s.rules().asks || selects(s)) {
@@ -124,7 +124,7 @@ class Planned {
   static bool some_may_start(Simulator<M>& s) {
     if (s.stops) return s.stops->some_may_start(s);
     return s.queue.jobs.any([&](const Entry& e) {
-      s.interrupts.look();
+      s.interrupts.count();
       const i64 needed = s.rules().holds ? s.needed_by(e.job) : s.machine.width(e.job);
       return !s.bars(e.job) && s.machine.fits(e.job, needed, s.room());
     });
@@ -133,12 +133,12 @@ class Planned {
   void start_some(Simulator<M>& s, i64 arrived) {
     if (s.stops) {
       s.changed = true;  // no plan holds
-      return s.stops->serve(s, *this, [&] { look(s, arrived); });
+      return s.stops->serve(s, *this, [&] { start_rest(s, arrived); });
     }
-    look(s, arrived);
+    start_rest(s, arrived);
   }
   // Start what may start; `arrived` jobs have just come.
-  void look(Simulator<M>& s, i64 arrived) {
+  void start_rest(Simulator<M>& s, i64 arrived) {
     const Rules& r = s.rules();
     if (reserves_room(s)) return Easy<M>(s).serve();
     if (r.every > 0 || r.depth == 0) start_in_order(s);
@@ -180,8 +180,8 @@ class Planned {
     return reserved_[index(j)].in == n_plans_ && reserved_[index(j)].time > s.time;
   }
 
-  // After so many reservations more, at most, a pass looks whether any job may still start.
-  static constexpr i64 between_looks = 16;
+  // After so many reservations more, at most, a pass tests whether any job may still start.
+  static constexpr i64 between_tests = 16;
 
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
   static bool tells_all(const Simulator<M>& s) { return s.rules().every > 0 && s.rules().reserves_all; }
@@ -237,7 +237,7 @@ class Planned {
       s.changed = true;  // the plan is not made
       return;
     }
-    s.interrupts.look(s.queue.jobs.size_in_blocks());
+    s.interrupts.count(s.queue.jobs.size_in_blocks());
     // as in easy.hpp: if the order changes with time, no pass promises in which no job can start
     promises_ = r.primary < Order::selection || s.queue.jobs.any([&](const Entry& e) {
       return s.could_start(e.job, s.room());
@@ -253,7 +253,7 @@ class Planned {
     const i64 queued = static_cast<i64>(line_.size());
     if (r.tested_of_user > 0)
       for (const InLine& place : line_) tested_[index(s.model.users[place.job])] = 0;
-    i64 count = std::min(queued, std::min(most, r.tested)), looked = 1;
+    i64 count = std::min(queued, std::min(most, r.tested)), next_test = 1;
     for (i64 i = 0; i < count && (!tests_all || n_reserved < r.depth); ++i) {
       const i64 j = line_[index(i)].job;
       if (r.tested_of_user > 0 && is_passed_over(s, j)) {
@@ -261,13 +261,13 @@ class Planned {
         continue;
       }
       serve(s, j);
-      if (n_reserved < looked) continue;
+      if (n_reserved < next_test) continue;
       // other reservations make no difference before the next plan
       if (!rest_matters(s) && !may_start(s, i + 1)) {
         s.changed = true;  // the plan is incomplete
         return;
       }
-      looked += std::min(looked, between_looks);
+      next_test += std::min(next_test, between_tests);
     }
     if (!tests_all || n_reserved < r.depth) return;
     line_up_fitting(s);
@@ -311,7 +311,7 @@ class Planned {
   }
   // Start a queued job now, or reserve a time for it while reservations are left.
   void serve(Simulator<M>& s, i64 j) {
-    s.interrupts.look(work_of_plan);
+    s.interrupts.count(work_of_plan);
     if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
@@ -407,7 +407,7 @@ class Planned {
   // whose nodes are then closed to jobs of other partitions.
   void start_in_order(Simulator<M>& s) {
     const Rules& r = s.rules();
-    s.interrupts.look(s.queue.jobs.size_in_blocks());
+    s.interrupts.count(s.queue.jobs.size_in_blocks());
     s.changed = true;  // the plan no longer holds
     s.head = -1;
     s.looks.all_due = forever;
@@ -421,7 +421,7 @@ class Planned {
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;
-      s.interrupts.look();
+      s.interrupts.count();
       if (i++ == looked) {
         s.looks.all_due = (s.time / r.all_every + 1) * r.all_every;
         return;

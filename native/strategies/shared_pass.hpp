@@ -53,7 +53,7 @@ class SharedPass : Easy<M> {
     }
     bool some_fits = false;
     s.queue.jobs.each([&](const Entry& e) {
-      s.interrupts.look();
+      s.interrupts.count();
       some_fits = some_fits || s.machine.fits(e.job, 0, 0);
     });
     if (some_fits) s.asked = Asked::job;
@@ -62,7 +62,7 @@ class SharedPass : Easy<M> {
   void serve_queue() {
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
-      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      s.interrupts.count(s.queue.jobs.size_in_blocks());
       head = s.machine.weighs() ? best_of(-1) : this->first();
       if (head < 0 || !s.machine.fits(head, s.machine.width(head), s.free)) break;
       s.queue.leave(head, s.of(head).predicted);
@@ -98,7 +98,7 @@ class SharedPass : Easy<M> {
     s.shadow.time = s.machine.room_by(line[0], s.running, s.progress);
     if (!s.machine.weighs()) s.promise(line[0], s.shadow.time);
     for (i64 k = 1; k <= most; ++k) {
-      s.interrupts.look();
+      s.interrupts.count();
       const i64 j = line[index(k)], predicted = s.of(j).predicted;
       if (s.time + predicted > s.shadow.time || s.bars(j) || !s.machine.fits(j, 0, 0)) continue;
       s.queue.leave(j, predicted);
@@ -117,7 +117,7 @@ class SharedPass : Easy<M> {
   // then on.
   void fill_by_weights() {
     for (i64 j; !s.queue.empty() && (j = best_of(s.free)) >= 0;) {
-      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      s.interrupts.count(s.queue.jobs.size_in_blocks());
       start_behind(j);
     }
   }

@@ -104,8 +104,10 @@ def test_warm_episodes_know_so_many_of_the_last_jobs_of_each_user(number: int) -
         submit_time=submit, run_time=jobs.run_time // 3600 * 3600 + 1, user_id=user
     )
     around: dict[str, Any] = {"jobs": 60, "start": "warm", "warmup": "2h"}
-    every = Episodes(jobs, **around, past_jobs=np.inf).beginnings
-    some = Episodes(jobs, **around, past_jobs=number).beginnings
+    every, some = (
+        [episodes.workload_of(episode) for episode in episodes.listing]
+        for episodes in (Episodes(jobs, **around, past_jobs=n) for n in (np.inf, number))
+    )
     for part, all_of in zip(some, every, strict=True):
         assert part.initial is not None
         assert all_of.initial is not None

@@ -246,11 +246,22 @@ def test_many_environments_show_what_one_does() -> None:
 
 
 def test_a_function_is_told_which_jobs_it_gets() -> None:
-    log = hpcgym.load_workload("lublin:jobs=900,processors=64,load=0.7")
-    features = {"own": lambda jobs: np.zeros(900)}
-    SINGLE["JobSelection"](
-        workload=log, start="empty", jobs=200, arrivals="stop", horizon=None, features=features
-    )
+    """Those of the log, once, also where an episode has those that run when it begins."""
+    log, got = hpcgym.load_workload("lublin:jobs=900,processors=64,load=0.7"), list[int]()
+
+    def own(jobs: Any) -> Any:
+        got.append(len(jobs.submit))
+        return np.arange(900) / 1024
+
+    for around in ({"start": "empty", "arrivals": "stop", "horizon": None}, {"start": "warm"}):
+        env = SINGLE["JobSelection"](workload=log, jobs=200, features={"own": own}, **around)
+        observation, info = env.reset(seed=1)
+        rows = info["window"][info["window"] >= 0]
+        shown = observation["jobs"][: len(rows), env.options.names.index("own")]
+        assert (shown * 1024).tolist() == (env.episode_workload.job_number[rows] - 1).tolist()
+        env.reset(seed=2)
+        assert got.pop() == 900
+        assert not got
 
 
 # --- Expressions that act -------------------------------------------------------------------------

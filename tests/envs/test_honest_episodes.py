@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -143,6 +144,27 @@ def test_windows_know_the_jobs_that_had_ended(rules: dict[str, Any]) -> None:
         alone = hpcgym.simulate(without, policy=policy, backfill="easy", **rules)
         matters |= alone.start[begun].tolist() != start[begun].tolist()
     assert matters
+
+
+def test_windows_are_made_when_they_are_drawn() -> None:
+    """A snapshot goes on in its own window, whichever is played by then, here or elsewhere."""
+    log = hpcgym.load_workload("lublin:jobs=1200,processors=64,seed=1,load=1.1")
+    env, other = (JobSelection(log, start="warm", jobs=10) for _ in range(2))
+    env.reset(options={"slice": "window 0030"})
+    env.step(0)
+    saved = env.snapshot()
+    expected = [env.step(0)[:2] for _ in range(3)]
+    env.reset(options={"slice": "window 0007"})
+    made = [episode.name for episode in env.simulations.world(0).parts]
+    assert made == ["window 0030", "window 0007"]
+    other.reset(options={"slice": "window 0001"})
+    for going_on, kept in ((env, saved), (other, pickle.loads(pickle.dumps(saved)))):
+        going_on.restore(kept)
+        assert going_on.episode_name == "window 0030"
+        for observation, reward in expected:
+            seen, paid, *_ = going_on.step(0)
+            assert paid == reward
+            assert all(np.array_equal(seen[name], column) for name, column in observation.items())
 
 
 # --- Any surroundings -----------------------------------------------------------------------------

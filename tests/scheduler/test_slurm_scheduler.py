@@ -711,3 +711,27 @@ def test_a_job_without_a_licence_of_the_cluster_keeps_slurm_looking() -> None:
         of_user = hpcgym.simulate(jobs, **rules, quota="user:licence.matlab=2")
         told_apart += result.start.tolist() != of_user.start.tolist()
     assert told_apart > 0
+
+
+def test_nodes_reserved_without_a_job_put_off_the_next_look() -> None:
+    """Job 3 is to start on two idle nodes and a busy one; all start at 40, before the next look.
+
+    The look at 60 frees the nodes. So the first after 100 comes at 120, not at once.
+    """
+    machine = Cluster(
+        groups=(NodeGroup("g", 2, {"core": 1, "gpu": 1}), NodeGroup("n", 3, {"core": 1}))
+    )
+    table = {
+        "submit_time": [0, 0, 1, 1, 100, 100],
+        "run_time": [40, 40, 1000, 60, 10, 10],
+        "requested_time": [600, 300, 1000, 300, 10, 10],
+        "units": [2, 1, 2, 3, 5, 1],
+        "core": [1] * 6,
+        "gpu": [1, 0, 1, 0, 0, 0],
+    }
+    jobs = load_workload(pd.DataFrame(table), cluster=machine)
+    rules = {"cluster": machine, "backfill": "slurm:bf_interval=30"}
+    result = hpcgym.simulate(jobs, **rules)
+    assert result.start.tolist() == [0, 0, 40, 40, 1040, 120]
+    slow = hpcgym.simulate(jobs, engine="reference", **rules)
+    assert result.start.tolist() == slow.start.tolist()

@@ -21,8 +21,11 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.observation import (
     OR_EXPRESSION,
+    POWER_SIZE,
     USUAL_FEATURES,
     USUAL_WINDOW,
+    Layout,
+    PairLayout,
     read_features,
     read_split_window,
 )
@@ -429,6 +432,16 @@ class Definition(NamedTuple):
     def by_name(self) -> tuple[str, ...]:
         """The features that are weighed, where the engine has all of them in a table."""
         return self.features if self.weighed is None else ()
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of observations."""
+        options = self.options
+        if self.corun is not None:
+            return PairLayout(options.window, self.corun.neighbours, options.flat)
+        extra = POWER_SIZE if self.has_limits else 0
+        shapes = 0 if self.shapes is None else self.shapes.number
+        return Layout(options.window, len(options.names), options.flat, extra, shapes)
 
     @property
     def has_limits(self) -> bool:

@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.envs.core.samplers import MOST, SAMPLERS, EpisodeChoice, choice_of, difficulty
 from hpcgym.envs.core.slices import (
     PERIODS,
     Episode,
     check_beginning,
-    joined,
     periods_alone,
     periods_of,
 )
 from hpcgym.envs.core.surroundings import (
+    WarmMachine,
     check_surroundable,
     read_surroundings,
     rows_around,
     surrounded,
-    warm_parts,
 )
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine.pool import Cluster
@@ -161,37 +162,42 @@ class Episodes:
     # -- what is around slices, worked out when an episode is first asked for ----------------------
 
     @cached_property
-    def _warm(self) -> tuple[list[Workload], list[Episode]] | None:
-        """The jobs of each slice with those that its machine has at first, and their rows.
-
-        None where the machine is empty then.
-        """
+    def _warm(self) -> WarmMachine | None:
+        """The machine as slices find it; None where it is empty then."""
         if self._surroundings.start is None:
             return None
-        return warm_parts(
+        return WarmMachine(
             self.log, self._cut, self._surroundings, self._stop, self._cluster, self._past_jobs
         )
 
-    @cached_property
+    @property
     def workload(self) -> Workload:
         """The jobs of all slices of both parts, one slice after the other."""
-        if self._warm is None:
-            return self.log
-        bare = [replace(part, initial=None) for part in self.beginnings]
-        return joined(replace(self.log, cleaning={}), bare)
+        return self.log
 
-    @cached_property
-    def beginnings(self) -> list[Workload]:
-        """The jobs of episodes with the states that they begin with; none: the machine is empty."""
-        if self._warm is not None:
-            return self._warm[0]
-        return [] if self.log.initial is None else [self.log]
+    @property
+    def beginning(self) -> Workload | None:
+        """The jobs of an extract, with the state that its episodes begin with; else None."""
+        return None if self.log.initial is None else self.log
+
+    def within(self, episode: Episode) -> Episodes:
+        """Return an episode that begins with jobs, of the same rows, as an extract of its own."""
+        own = copy(self)
+        own.log = replace(self.workload_of(episode), name=self.log.name)
+        vars(own).update(_warm=None, longest=len(own.log))
+        return own
+
+    def rows_of(self, episode: Episode) -> slice | NDArray[np.int64]:
+        """Return which rows of ``self.workload`` the jobs of an episode are."""
+        if self._warm is None:
+            return slice(episode.start, episode.stop)
+        return self._warm.rows(episode.beginning)
 
     @cached_property
     def longest(self) -> int:
         """Most jobs that an episode can have."""
         if self._warm is not None:
-            return max(map(len, self.beginnings))
+            return max(episode.stop for episode in self._warm.listing)
         if self.kind == "windows":  # which may begin anywhere
             firsts = np.arange(self._first, self._stop - self.jobs + 1)
             lasts = firsts + self.jobs
@@ -228,7 +234,7 @@ class Episodes:
         Weeks, months and whole: all of the part. Windows: those of the part that follow one
         another, from its first job; what is left at its end is less than a window.
         """
-        slices = self._cut if self._warm is None else self._warm[1]
+        slices = self._cut if self._warm is None else self._warm.listing
         return [self._around_of(episode) for episode in slices]
 
     @cached_property
@@ -366,9 +372,8 @@ class Episodes:
         Its ``cleaning`` is empty: the counts of the whole are not those of an episode.
         """
         name = f"{self.workload.name} {episode.name}"
-        if episode.beginning >= 0:
-            part, jobs = self.beginnings[episode.beginning], episode.stop - episode.start
-            return replace(part.take(slice(0, jobs), name=name), cleaning={})
+        if self._warm is not None:
+            return replace(self._warm.jobs(episode.beginning), name=name)
         rows = slice(episode.start, episode.stop)
         return replace(self.workload.take(rows, name=name), cleaning={})
 

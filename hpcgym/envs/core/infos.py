@@ -28,7 +28,7 @@ from hpcgym.schedule.schedule import read_only
 
 def state_of(simulations: Simulations, e: int) -> ScheduleState:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, world = simulations.batch, simulations.world(e)
+    batch, world = simulations.batch, simulations.played(e)
     return ScheduleState(
         simulations.names[e],
         world.episodes,

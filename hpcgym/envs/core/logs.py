@@ -11,8 +11,8 @@ import numpy as np
 
 from hpcgym.elementary import exp, log
 from hpcgym.envs.core.base import Definition, define
+from hpcgym.envs.core.checks import settled
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.model import settled
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.own_code import check_takes
 from hpcgym.workload.model import Workload

@@ -29,7 +29,6 @@ from hpcgym.envs.core.base import (
     SUBMISSIONS_INTERVAL,
     WEIGHTS_KIND,
     Definition,
-    Limited,
     Options,
 )
 from hpcgym.envs.core.episodes import Episodes
@@ -41,27 +40,21 @@ from hpcgym.envs.core.machines import (
 )
 from hpcgym.envs.core.observation import (
     N_TOLD,
-    POWER_SIZE,
     WINDOW_FEATURES,
     Layout,
     Outputs,
-    PairLayout,
     is_rank,
 )
-from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
+from hpcgym.envs.core.reward import N_TERMS, PAID_AT_END
 from hpcgym.envs.core.slices import Episode
-from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import KILL, RANDOM
 from hpcgym.scheduler.asked_for import (
-    check_extract,
-    check_fair_share,
     counts_usage,
     own_site_rules,
     places_of_usage,
-    what_moves,
 )
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
@@ -72,9 +65,6 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import JobColumns, weighed
-from hpcgym.scheduler.rules import PREDICTING
-from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.scheduler.whole_nodes import check_power_rule, own_nodes_by
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, EngineInput, Place, prepare
@@ -87,7 +77,6 @@ from hpcgym.simulation.warm_start import (
     check_running,
     learned_before,
 )
-from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.extracts import decided, taken_over
 from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.model import Workload
@@ -120,8 +109,9 @@ class World:
         how run times are predicted, of orders that are worked out anew, and of what is weighed.
     shown : expressions that the window shows.
     table : what steps look at beside that.
-    begins : with what episodes begin; nothing where that is an empty machine.
+    begins : with what episodes begin; None where that is an empty machine.
     scales : what rewards of episodes are multiplied by, as far as that has been worked out.
+    parts : the worlds of episodes that begin with jobs, as far as they have been played.
     """
 
     definition: Definition
@@ -135,14 +125,22 @@ class World:
     features: dict[str, Any] | None
     table: Arrays
     shown: list[Arrays] = field(default_factory=list)
-    begins: list[Arrays] = field(default_factory=list)
+    begins: Arrays | None = None
     scales: dict[Episode, list[float]] = field(default_factory=dict)
+    parts: dict[Episode, World] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, definition: Definition, episodes: Episodes, autoreset: bool) -> World:
+    def of(
+        cls,
+        definition: Definition,
+        episodes: Episodes,
+        autoreset: bool,
+        own_columns: NDArray[np.float32] | None = None,
+    ) -> World:
         """Return that of an environment, checked.
 
         ``autoreset``: whether the step after the end of an episode begins the next.
+        ``own_columns``: users' own of the window, (n_rows, n_own), where they are known.
 
         Raises
         ------
@@ -151,7 +149,7 @@ class World:
         """
         options, workload = definition.options, episodes.workload
         scheduler, weighs = options.scheduler, definition.by_name
-        layout, machines = layout_of(definition), machines_of(definition, episodes)
+        layout, machines = definition.layout, machines_of(definition, episodes)
         if isinstance(machines, SubmittedMachines):
             workload = machines.every
         counts = counts_usage(scheduler, weighs)
@@ -180,14 +178,28 @@ class World:
                 "by_usage": tuple(places_of_usage(weighs).tolist()),
             }  # fmt: skip
         settings = shared_settings(definition, layout, machines, autoreset, clock_of(workload))
+        if own_columns is None:
+            own_columns = _own_columns(options, workload)
         known = cls(
             definition, episodes, machines, layout, counts, engine_input, learning,
             expressions, features,
-            table_of(definition, workload, machines, settings, seconds)
+            table_of(definition, machines, settings, seconds, own_columns)
             | _of_submissions(definition, episodes.workload, engine_input),
             [expression.program(columns) for expression in options.expressions.values()],
         )  # fmt: skip
-        return replace(known, begins=beginnings_of(known))
+        return replace(known, begins=_beginning(known))
+
+    def playing(self, episode: Episode) -> World:
+        """Return the world of an episode: one of its own jobs where it begins with some."""
+        if self.episodes.start is None:
+            return self
+        if episode not in self.parts:
+            autoreset = bool(self.table["settings"]["autoreset"][0])
+            own, rows = self.episodes.within(episode), self.episodes.rows_of(episode)
+            columns, n = self.table["columns"], len(self.episodes.workload)
+            of_own = [columns[k : k + n][rows] for k in range(0, len(columns), n)]  # by shape
+            self.parts[episode] = World.of(self.definition, own, autoreset, np.concatenate(of_own))
+        return self.parts[episode]
 
     def is_like(self, other: World) -> bool:
         """Return whether a simulation of the other's log could be of this one, by its rules."""
@@ -220,7 +232,8 @@ class World:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of; it makes what a stepper takes anew."""
-        return {name: value for name, value in vars(self).items() if name != "native"}
+        known = {name: value for name, value in vars(self).items() if name != "native"}
+        return known | {"parts": {}}
 
     @cached_property
     def native(self) -> LogOfEpisodes:
@@ -301,26 +314,19 @@ class World:
 # --- With what episodes of extracts begin, as the engine takes it ---------------------------------
 
 
-def beginnings_of(world: World) -> list[Arrays]:
-    """Return with what episodes begin; nothing where that is an empty machine.
+def _beginning(world: World) -> Arrays | None:
+    """Return with what episodes begin; None where that is an empty machine.
 
     Raises
     ------
     HpcgymError, WorkloadError : as :func:`hpcgym.simulate` does of such an extract.
     """
-    beginnings, start = [], 0
-    for part in world.episodes.beginnings:
-        # all episodes of an extract have the jobs that were submitted before it, and then some
-        own = part.take(slice(0, world.episodes.longest), name=part.name)
-        beginnings.append(_beginning(world, own, start))
-        start += len(part)
-    return beginnings
-
-
-def _beginning(world: World, part: Workload, start: int) -> Arrays:
-    """Return the same of a part whose jobs stand in the table from a row on."""
-    rules, all_of = world.definition.options.scheduler, world.told
-    rows = slice(start, start + len(part))
+    part, rules, all_of = world.episodes.beginning, world.definition.options.scheduler, world.told
+    if part is None:
+        return None
+    # all episodes of an extract have the jobs that were submitted before it, and then some
+    part = part.take(slice(0, world.episodes.longest), name=part.name)
+    rows = slice(len(part))
     predicted = None if all_of.predicted is None else all_of.predicted[rows]
     own = replace(all_of, jobs=all_of.jobs[rows], users=all_of.users[rows], predicted=predicted)
     learning = None
@@ -328,8 +334,7 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
         by, learner = world.learning
         learner = LearnedState._make([array.copy() for array in learner])
         learning = _part_of(by, rows), learner
-        if part.initial is not None:
-            Learning(part, rules, own, learned_before(part, rules), learning)
+        Learning(part, rules, own, learned_before(part, rules), learning)
     begins = beginning_of(taken_over(part), rules, world.definition.options.cluster, own)
     # where nothing runs or waits, a submission is what happens first
     state: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
@@ -342,7 +347,7 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
         check_running(begins)
         state |= begins.arguments(on_nodes=False)
         state["when"] = np.array([state.pop("time"), begins.number, state.pop("due")])
-        nodes = _places(world, begins, start, learning) or nodes
+        nodes = _places(world, begins, learning) or nodes
     if "nodes" in world.machines.told:
         state |= nodes
     if learning is not None:
@@ -351,10 +356,7 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
 
 
 def _places(
-    world: World,
-    begins: Beginning,
-    start: int,
-    learning: tuple[Estimators, LearnedState] | None,
+    world: World, begins: Beginning, learning: tuple[Estimators, LearnedState] | None
 ) -> Arrays:
     """Return the nodes of those that run, and what allocations go by then; nothing on a pool.
 
@@ -363,7 +365,7 @@ def _places(
     WorkloadError : one of them cannot run.
     """
     engine_input, nodes = world.told, world.machines.told.get("nodes")
-    number, rows = begins.number, slice(start, start + begins.number)
+    number, rows = begins.number, slice(begins.number)
     kills = engine_input.rules["correction"] == KILL
     more: dict[str, Any] = {}
     if learning is not None:
@@ -416,135 +418,6 @@ _INTERVALS = {
 }
 
 
-#: What cannot be simulated, in the order in which it is looked for.
-_REFUSED = {
-    "around nodes": "start, warmup, arrivals and horizon do not go with {where}: what is drawn"
-    " there, and how fast jobs run, is told of a whole episode, with no slice of it set apart",
-    "hold": "hold and {mover} do not go together in environments: the agent is asked before those"
-    " jobs come that others have let come",
-    "stops": "preemption and {mover} do not go together in environments: an episode is over when"
-    " nobody can be stopped any more, and then others may come",
-    "moves": "{around} not go with {mover}: they go by submissions that are known before; {alone}",
-    "final": "{around} not go with {stopper}: they go by starts that are final; {alone}",
-    "function": "reward: a function of one's own sees the jobs that started, and with preemption"
-    " no start is final; take a name, or weights by name",
-    "max_wait": "reward 'max_wait' does not go with nodes of jobs' own: these tell of waits when"
-    " jobs have started, not how long the longest is by then; take 'p99_wait'",
-    "reference": "reward: what is divided by that of a scheduler does not go with limits, for it"
-    " would be simulated without them; take 'bsld'",
-}
-
-
-def settled(definition: Definition, episodes: Episodes) -> Definition:
-    """Return what an environment is, with its kind of machine, checked beside its jobs.
-
-    Raises
-    ------
-    HpcgymError, WorkloadError : as :func:`check_episodes`; rules that do not go with the machine.
-    """
-    scheduler = definition.options.scheduler
-    if definition.limited is None and definition.corun is None:
-        definition = definition._replace(limited=own_nodes(definition.options))
-    check_episodes(definition, episodes)
-    weighs = definition.by_name
-    check_fair_share(scheduler.fair_share, counts_usage(scheduler, weighs))
-    warn_of_unused([episodes.log], [scheduler], weighs)
-    return definition
-
-
-def own_nodes(options: Options) -> Limited | None:
-    """Return what is said of a machine without limits if jobs have nodes of their own on it."""
-    check_power_rule(options.scheduler, None)
-    if not own_nodes_by(options.cluster, options.scheduler):
-        return None
-    return Limited((), None, options.cluster.shutdown_after_s is not None)
-
-
-def may_refuse(definition: Definition, episodes: Episodes) -> bool:
-    """Return whether a simulation may still refuse what an environment is given.
-
-    On a pool of processors names and numbers are checked by then. What nodes, rules of a site,
-    shares of users, extracts, and users' own functions, expressions and predictions may have wrong
-    shows beside single jobs.
-    """
-    options, log, start = definition.options, episodes.log, episodes.start
-    rules = [options.scheduler] if start is None else [options.scheduler, start]
-    by_jobs = (
-        options.cluster.groups, options.own, definition.limited, definition.corun,
-        definition.weighed, definition.shutdown_action, log.initial is not None,
-        counts_usage(options.scheduler, definition.by_name), (log.power_w >= 0).any(),
-    )  # fmt: skip
-    return any(by_jobs) or not all(scheduler.is_plain for scheduler in rules)
-
-
-def check_episodes(definition: Definition, episodes: Episodes) -> None:
-    """Raise unless the episodes can be simulated by these arguments of an environment.
-
-    Raises
-    ------
-    HpcgymError : rules that do not go together, or predictions of other jobs.
-    WorkloadError : a job that is larger than the machine.
-    """
-    options, workload, rewards = definition.options, episodes.log, definition.options.rewards
-    limited, shared = definition.limited is not None, definition.corun is not None
-    scheduler, surrounded = options.scheduler, not episodes.alone
-    for rule in PREDICTING:
-        if not isinstance(getattr(scheduler, rule), str | None) and not episodes.have_all_rows:
-            raise HpcgymError(
-                f"{rule}: predictions of one's own are for all jobs of the workload, and "
-                f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
-            )
-    check_jobs(workload, options.cluster.processors)
-    moves, preempts = scheduler.moves_submissions, scheduler.preemption is not None
-    cases = {
-        "around nodes": surrounded and (limited or shared),
-        "hold": scheduler.hold is not None and moves,
-        "stops": moves and preempts,
-        "moves": surrounded and moves,
-        "final": surrounded and preempts,
-        "function": rewards.function is not None and preempts,
-        "max_wait": limited and any(row[MAX_WAIT] for row in rewards.weights),
-        "reference": definition.has_limits and any(rewards.references),
-    }
-    words = {
-        "where": "nodes that jobs share" if shared else "nodes of jobs' own",
-        "mover": what_moves(scheduler), "stopper": scheduler.said("preemption"),
-        "around": _around(episodes), "alone": _ALONE,
-    }  # fmt: skip
-    for case, is_so in cases.items():
-        if is_so:
-            raise HpcgymError(_REFUSED[case].format(**words))
-    check_extract(workload, *["environments under limits"] * limited, *["shared nodes"] * shared)
-    if definition.shutdown_action:
-        check_extract(workload, shutdown="shutdown_action")
-        if options.cluster.groups:
-            raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
-
-
-_ALONE = "give start='empty', warmup=None, arrivals='stop' and horizon=None"
-
-
-def _around(episodes: Episodes) -> str:
-    """Return what episodes have around their jobs, given or by default, and "does" or "do"."""
-    arguments = [
-        f"{name}={episodes.around[name]!r}"
-        for name, nothing in NOTHING_AROUND.items()
-        if episodes.around[name] != nothing
-    ]
-    arguments += ["episodes='stream'"] if episodes.kind == "stream" else []
-    return f"{', '.join(arguments)} {'does' if len(arguments) == 1 else 'do'}"
-
-
-def layout_of(definition: Definition) -> Layout:
-    """Return the layout of observations."""
-    options = definition.options
-    if definition.corun is not None:
-        return PairLayout(options.window, definition.corun.neighbours, options.flat)
-    extra = POWER_SIZE if definition.has_limits else 0
-    shapes = 0 if definition.shapes is None else definition.shapes.number
-    return Layout(options.window, len(options.names), options.flat, extra, shapes)
-
-
 def machines_of(definition: Definition, episodes: Episodes) -> Machines:
     """Return the machines of simulations of episodes."""
     if definition.limited is not None:
@@ -586,22 +459,21 @@ def shared_settings(
 
 def table_of(
     definition: Definition,
-    workload: Workload,
     machines: Machines,
     settings: NDArray[np.void],
     ordered_by: NDArray[np.int64],
+    own_columns: NDArray[np.float32],
 ) -> dict[str, NDArray[Any]]:
     """Return what steps look at of all episodes, beside what the engine is told; never changed.
 
-    ``ordered_by``: what policies look at, (n_rows,) [s].
+    ``ordered_by``: what policies look at, (n_rows,) [s]; ``own_columns``: (n_rows, n_own).
     """
     options = definition.options
-    own = dict(options.own)
     shown = options.expressions
-    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own, *shown))}
+    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *options.own, *shown))}
     return {
         # (n_rows, n_own) users' own columns of the window
-        "columns": _own_columns(own, JobColumns(workload), len(workload), len(options.workload)),
+        "columns": own_columns,
         # (n_columns,) which feature each column of the window is
         "codes": np.array([places[name] for name in options.names], np.int64),
         "ordered_by": ordered_by,
@@ -638,18 +510,14 @@ def _of_submissions(
     return {"users": workload.user_id.astype(np.int64), "work": np.concatenate(work)}
 
 
-def _own_columns(
-    own: dict[str, Any], columns: JobColumns, n: int, n_given: int
-) -> NDArray[np.float32]:
-    """Return users' own columns of the window, checked.
-
-    ``n`` jobs are those of all episodes, ``n_given`` those of the workload that was given.
-    """
-    values = np.zeros((n, len(own)), np.float32)
+def _own_columns(options: Options, workload: Workload) -> NDArray[np.float32]:
+    """Return users' own columns of the window, checked, of the jobs of all episodes."""
+    n, n_given, columns = len(workload), len(options.workload), JobColumns(workload)
+    values = np.zeros((n, len(options.own)), np.float32)
     apart = (
         f": a function gets the jobs of all episodes in a row, not the {n_given} of the workload"
     )
-    for k, (name, function) in enumerate(own.items()):
+    for k, (name, function) in enumerate(options.own.items()):
         column = np.asarray(function(columns))
         if column.shape != (n,) or column.dtype.kind not in "fiub":
             raise HpcgymError(

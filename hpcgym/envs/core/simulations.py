@@ -83,11 +83,13 @@ class Coming(NamedTuple):
 
     Attributes
     ----------
+    world : in which it is played, if that is another than is played now.
     limits : under which it is; ``records`` is the same as the engine takes it, None: no limits.
     accounts : with which it begins; None where no order looks at usage.
     """
 
     name: str = ""
+    world: World | None = None
     limits: tuple[Limit, ...] = ()
     records: Records | None = None
     accounts: Accounts | None = None
@@ -102,7 +104,7 @@ _NEXT = np.array(
     [
         list(EPISODE.names or ()).index(f"next_{name}")
         for name in (
-            *("start", "jobs", "counts_first", "counting", "until", "beginning", "of_slice"),
+            *("start", "jobs", "counts_first", "counting", "until", "of_slice"),
             *("open", "span", "span_from", "horizon"),
         )
     ]
@@ -143,8 +145,9 @@ class Simulations:
     ) -> None:
         self._autoreset = autoreset
         self.worlds = [self.world_of(*pair) for pair in defined]
-        self._present = [self.worlds[e % len(defined)] for e in range(number)]
-        self._pending: list[World | None] = [None] * number  # of the next episode, if another
+        # of the log that each plays, of its present episode, and of the log of its next
+        self._of_log = [self.worlds[e % len(defined)] for e in range(number)]
+        self._present, self._next_log = [*self._of_log], [*self._of_log]
         world, definition = self.worlds[0], defined[0][0]
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
@@ -174,9 +177,9 @@ class Simulations:
         states = self.batch.episode_state
         self._rows["episode_state"] = states.view(np.int64).reshape(len(states), -1)
         self._stepper = Stepper([world.native for world in self._present], self._rows)
-        for e, pending in enumerate(self._pending):
-            if pending is not None:
-                self._stepper.take(e, pending.native, at_once=False)
+        for e, coming in enumerate(self._coming):
+            if coming.world is not None:
+                self._stepper.take(e, coming.world.native, at_once=False)
             self._tell_coming(e)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -199,11 +202,18 @@ class Simulations:
 
     def world(self, e: int) -> World:
         """Return what simulation ``e`` shares with all of its log."""
+        return self._of_log[e]
+
+    def played(self, e: int) -> World:
+        """Return that in which simulation ``e`` plays its present episode.
+
+        It is the same, but where episodes begin with jobs, as each is then a log of its own.
+        """
         return self._present[e]
 
     def drawn_world(self, e: int) -> World | None:
-        """Return the same if its log was drawn, and None if it is one of ``worlds``."""
-        return None if self._present[e] in self.worlds else self._present[e]
+        """Return that of its log if it was drawn, and None if it is one of ``worlds``."""
+        return None if self._of_log[e] in self.worlds else self._of_log[e]
 
     def seconds(self, times: Any, e: int | None = None) -> Any:
         """Return times of the clock of simulation ``e`` in seconds: float64 where it is finer.
@@ -231,16 +241,17 @@ class Simulations:
         """
         batch = self.batch
         sizes = [array.shape[1] for array in (batch.window, batch.scales, batch.neighbours)]
-        return (*(world or self.world(e)).fingerprint, *sizes)
+        return (*(world or self._of_log[e]).fingerprint, *sizes)
 
     def set_next(self, e: int, episode: Episode, world: World | None = None) -> None:
         """Say which episode simulation ``e`` is to begin next, of its own log or of another."""
-        known = self._pending[e] or self._present[e]
-        world = world or known
-        if world is not known:
-            self._make_room(world)
+        log = world or self._next_log[e]
+        if log is not self._next_log[e]:
+            self._make_room(log)
+            self._next_log[e] = log
+        world = log.playing(episode)
+        if world is not (self._coming[e].world or self._present[e]):
             self._stepper.take(e, world.native, at_once=False)
-            self._pending[e] = world
         first, last, _ = episode.counting
         span, since = world.episodes.span_of(episode)
         shapes = world.definition.shapes
@@ -250,7 +261,7 @@ class Simulations:
         ticks = 1 if since < 0 else world.machines.units.ticks
         self._rows["episode_state"][e, _NEXT] = (
             *(episode.start, episode.stop - episode.start),
-            *(first, last, episode.until, max(episode.beginning, 0)),
+            *(first, last, episode.until),
             0 if episode.last < 0 else world.episodes.number_counting(episode),
             last - first + int(episode.endless),
             *(span * ticks, since * ticks),
@@ -258,12 +269,13 @@ class Simulations:
             FOREVER if episode.endless else episode.until,
         )
         if any(self.rewards.references):
-            self.batch.next_scales[e] = self._scales_of(world, episode)
+            self.batch.next_scales[e] = self._scales_of(log, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(world.episodes.workload_of, episode)
         limits, records = world.machines.limits_from(jobs_of, episode.start)
         accounts = world.accounts_of(jobs_of()) if world.counts else None
-        self._coming[e] = Coming(episode.name, limits, records, accounts)
+        another = None if world is self._present[e] else world
+        self._coming[e] = Coming(episode.name, another, limits, records, accounts)
         self._tell_coming(e)
 
     def _scales_of(self, world: World, episode: Episode) -> list[float]:
@@ -329,20 +341,28 @@ class Simulations:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         coming = self._coming[e]
         self.names[e], self.limits[e] = coming.name, coming.limits
-        pending, self._pending[e] = self._pending[e], None
-        if pending is not None:
-            self._note_world(e, pending)
+        if coming.world is not None:
+            self._note_world(e, self._next_log[e], coming.world)
+            self._coming[e] = coming._replace(world=None)
 
-    def _note_world(self, e: int, world: World) -> None:
-        self._present[e], self._ticks[e] = world, world.machines.units.ticks
+    def _note_world(self, e: int, log: World, world: World) -> None:
+        self._of_log[e], self._present[e], self._ticks[e] = log, world, world.machines.units.ticks
         self.shown.pop(e, None)  # there may be an episode of the same name
 
-    def play_at_once(self, e: int, world: World) -> None:
-        """Let simulation ``e`` be of a log, without an episode until one is put there."""
+    def play_at_once(self, e: int, log: World | None, name: str) -> None:
+        """Let simulation ``e`` be of an episode of a log, without it until it is put there.
+
+        ``log``: None: of the one that it plays.
+        """
+        log = log or self._of_log[e]
+        world = log
+        if log.episodes.start is not None:
+            world = log.playing(log.episodes.find({"slice": name}))
         if world is not self._present[e]:
-            self._make_room(world)
+            self._make_room(log)
             self._stepper.take(e, world.native, at_once=True)
-            self._note_world(e, world)
+            self._note_world(e, log, world)
+        self._next_log[e] = log
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
@@ -405,7 +425,7 @@ class Simulations:
 
     def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
-        return self.world(e).machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
+        return self.played(e).machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
 
     def neighbours_of(self, e: int) -> NDArray[np.int64]:
         """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
@@ -477,18 +497,18 @@ class Simulations:
         if self.kind != SHAPES_KIND:
             return None
         start, n = self.rows(e)
-        users = self.world(e).table["users"][start : start + n]
+        users = self.played(e).table["users"][start : start + n]
         counts: NDArray[np.bool_] = users == self.batch.episode_state["user"][e]
         return counts
 
     def _jobs_of(self, e: int) -> Workload:
         """Return the same as the log has them."""
-        return self.world(e).episodes.workload_of(self.present(e))
+        return self.played(e).episodes.workload_of(self.present(e))
 
     def present(self, e: int) -> Episode:
         """Return which episode simulation ``e`` is in."""
         now: Any = self.batch.episode_state[e]
-        return episode_of(self.names[e], now, bool(self.world(e).episodes.beginnings))
+        return episode_of(self.names[e], now)
 
     def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
@@ -504,7 +524,7 @@ class Simulations:
         start, n = self.rows(e)
         if self.kind != SHAPES_KIND:
             return slice(start, start + n)
-        number = len(self.world(e).table["users"])
+        number = len(self.played(e).table["users"])
         rows: NDArray[np.int64] = start + np.arange(n) + number * (1 + self.batch.shapes[e, :n])
         return rows
 
@@ -550,7 +570,7 @@ class Simulations:
 
     def told_jobs(self, e: int) -> NDArray[np.void]:
         """Return the jobs of the episode as simulation ``e`` was told of them, (n_jobs,) JOBS."""
-        jobs = self.world(e).told.jobs[self.rows_in_table(e)]
+        jobs = self.played(e).told.jobs[self.rows_in_table(e)]
         if self.hides(e):
             jobs = jobs.copy()
             jobs["run"] = self.simulation(e).run_times()
@@ -561,11 +581,10 @@ class Simulations:
         return self.simulation(e).moment().get("given_up", np.zeros(0, np.int64))
 
 
-def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
-    """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
+def episode_of(name: str, episode_state: Any) -> Episode:
+    """Return which rows of the workload an episode has, by its EPISODE."""
     start, n = int(episode_state["start"]), int(episode_state["jobs"])
-    beginning = int(episode_state["beginning"]) if begins else -1
-    return Episode(name, start, start + n, beginning=beginning)
+    return Episode(name, start, start + n)
 
 
 # --- What a dispatcher may know of an environment's state -----------------------------------------
@@ -610,7 +629,7 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     kept: _Shown | None = simulations.shown.get(e)
     changes = simulations.kind == SHAPES_KIND  # from one decision to the next
     if kept is None or kept.episode != episode or changes:
-        world = simulations.world(e)
+        world = simulations.played(e)
         cluster, machines = world.definition.options.cluster, world.machines
         workload = simulations.episode(e) if changes else world.episodes.workload_of(episode)
         start, n = simulations.rows(e)
@@ -623,83 +642,3 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
             nodes = nodes._replace(needs=nodes.needs[start : start + n])
         kept = simulations.shown[e] = _Shown(episode, facts, nodes)
     return kept
-
-
-# --- Copies of simulations ------------------------------------------------------------------------
-
-
-class Snapshot(NamedTuple):
-    """The state of one simulation; its arrays are copies."""
-
-    rows: dict[str, NDArray[Any]]  # what steps write of an episode, by name
-    name: str  # of the episode
-    owner: tuple[int, ...]  # the same for environments with the same jobs and rules
-    kept: Kept
-    hides: bool = False
-    generator: Any = None  # the state of what draws episodes, of a single environment
-    limits: Any = ()  # of the episode
-    world: World | None = None  # of its log, if that was drawn
-
-    def __repr__(self) -> str:
-        return f"Snapshot({self.name!r}, hides={self.hides})"
-
-
-def save_row(
-    simulations: Simulations, e: int, generator: np.random.Generator | None = None
-) -> Snapshot:
-    """Return a copy of simulation ``e``."""
-    return Snapshot(
-        rows=simulations.written(e),
-        name=simulations.names[e],
-        owner=simulations.fingerprint(e),
-        kept=simulations.kept(e),
-        hides=simulations.hides(e),
-        generator=None if generator is None else generator.bit_generator.state,
-        limits=simulations.limits[e],
-        world=simulations.drawn_world(e),
-    )
-
-
-def check_owner(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
-    """Raise unless a snapshot is of simulation ``e``, or of others with the same arguments."""
-    if not isinstance(snapshot, Snapshot):
-        raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
-    world = snapshot.world
-    if snapshot.owner != simulations.fingerprint(e, world) or (
-        world is not None and not world.is_like(simulations.worlds[0])
-    ):
-        raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
-
-
-def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
-    """Make simulation ``e`` what it was when the snapshot was taken.
-
-    What it shows is to be told then: ``simulations.show``.
-    """
-    if snapshot.world is not None:
-        simulations.play_at_once(e, snapshot.world)
-    simulations.names[e], simulations.limits[e] = snapshot.name, snapshot.limits
-    simulations.put(e, snapshot.kept, snapshot.rows)
-
-
-_CANNOT_HIDE = (
-    "snapshot: the future can be hidden on pools of processors only, without quotas, windows,"
-    " dependencies and preemption"
-)
-
-
-def hidden(simulations: Simulations, e: int, snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot of simulation ``e`` with predictions for what is not known yet.
-
-    Jobs that have not ended run for their predicted run times, and jobs that have not been
-    submitted are no more: rewards are scaled as for an episode of the known jobs.
-    """
-    if simulations.kind == SHAPES_KIND:
-        raise HpcgymError("snapshot: the future cannot be hidden where an agent submits jobs")
-    try:
-        simulation = snapshot.kept.hidden()
-    except ValueError:
-        raise HpcgymError(_CANNOT_HIDE) from None
-    rows = {name: row.copy() for name, row in snapshot.rows.items()}
-    simulations.hide(e, rows, simulation)
-    return snapshot._replace(rows=rows, hides=True, kept=Kept(simulation, True))

@@ -29,7 +29,8 @@ class Episode(NamedTuple):
         the episode has jobs before or after it; -1 where the slice is all of it.
     until : [s] when the episode is truncated.
     endless : whether it goes on to ``until`` even when no job is left.
-    beginning : with which state of ``Episodes.beginnings`` it begins; -1: an empty machine.
+    beginning : its place in ``Episodes.listing`` where it begins with jobs, and its rows are those
+        of its own jobs; else -1.
     period : number of its week or month in the trace; -1 of others.
     """
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
 from hpcgym.units import DAY_S, whole_seconds
-from hpcgym.workload.extracts import extract, last_of_users, recorded_run_time
+from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.model import Workload
 from hpcgym.workload.ongoing import Ongoing
 
@@ -150,101 +149,115 @@ def rows_around(
     return starts, stops, untils
 
 
-def warm_parts(
-    workload: Workload,
-    episodes: list[Episode],
-    around: Surroundings,
-    end: int,
-    cluster: Cluster | None,
-    past_jobs: float,
-) -> tuple[list[Workload], list[Episode]]:
-    """Return the jobs of each episode with those that run and wait when it begins.
+class WarmMachine:
+    """The machine as slices find it, by one simulation of the whole log before them.
 
-    The whole workload is simulated once by the scheduler of ``around``; an episode begins as its
-    schedule was then.
+    What an episode begins with is worked out when somebody asks for it: most of thousands of short
+    windows may never be drawn, and jobs that come after one come after many.
 
     Parameters
     ----------
     workload : from which the episodes are cut.
     episodes : slices of it, from an empty machine.
+    around : what is around them; its scheduler has simulated the log.
     end : the row behind the last job that may come after them.
     cluster : the machine; None: a pool of the workload's processors.
     past_jobs : how many jobs of each user episodes know that had ended, the last; infinity: all,
         for users' shares and learned run times. Others would only take time and memory.
 
-    Returns
-    -------
-    parts : the jobs of each episode, with the state that it begins with.
-    episodes : their rows where the parts follow one another.
+    Attributes
+    ----------
+    listing : the episodes; their rows are those of their own jobs, see :meth:`rows`.
     """
-    assert around.start is not None
-    with uncounted():
-        result = simulate(workload, around.start, cluster=cluster)
-    ends = result.start + recorded_run_time(workload)
-    seen = replace(workload.with_columns(wait_time=result.wait), cleaning={})
-    begins = workload.submit_time[[episode.start for episode in episodes]] - around.warmup_s
-    past = repeat(None) if past_jobs == math.inf else _last_ended(seen, begins, int(past_jobs))
-    parts, placed, offset = [], [], 0
-    for number, (episode, begin, known) in enumerate(
-        zip(episodes, begins.tolist(), past, strict=False)
-    ):
-        whole = surrounded(episode, workload, around, end)
-        # those before the first that runs or waits then are past
-        first = 0 if known is None else int(np.argmax(ends > begin))
-        part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
-        if result.allocation is not None:
-            part = _on_their_nodes(part, result, first, whole.stop)
-        if known is not None and part.initial is not None:
-            part = replace(part, initial=replace(part.initial, past=seen.take(known)))
-        part = replace(part, cleaning={}, name=f"{workload.name} {episode.name}")
-        shift = offset + len(part) - whole.stop  # what comes from the beginning on ends alike
-        placed.append(
-            whole._replace(
-                start=offset,
-                stop=offset + len(part),
-                first=episode.start + shift,
-                last=episode.stop + shift,
-                beginning=number,
+
+    def __init__(
+        self,
+        workload: Workload,
+        episodes: Sequence[Episode],
+        around: Surroundings,
+        end: int,
+        cluster: Cluster | None,
+        past_jobs: float,
+    ) -> None:
+        assert around.start is not None
+        with uncounted():
+            self._result = result = simulate(workload, around.start, cluster=cluster)
+        self._jobs = replace(workload.with_columns(wait_time=result.wait), cleaning={})
+        self._ends = result.start + recorded_run_time(workload)
+        submit, firsts = workload.submit_time, np.array([episode.start for episode in episodes])
+        lasts = np.array([episode.stop for episode in episodes])
+        self._begins = np.maximum(submit[firsts] - around.warmup_s, 0)
+        _, self._stops, untils = rows_around(submit, firsts, lasts, around, end)
+        ended = np.searchsorted(np.sort(self._ends), self._begins, side="right")
+        numbers = self._stops - ended  # a slice has all jobs up to its last but those
+        shifts = numbers - self._stops  # what comes from the beginning on stands behind the others
+        rows = zip(episodes, *(x.tolist() for x in (numbers, shifts, untils)), strict=True)
+        self.listing: list[Episode] = [
+            episode._replace(
+                start=0, stop=n, first=episode.start + shift, last=episode.stop + shift,
+                until=until, beginning=number,
             )
-        )
-        parts.append(part)
-        offset += len(part)
-    return parts, placed
+            for number, (episode, n, shift, until) in enumerate(rows)
+        ]  # fmt: skip
+        self._past = None if past_jobs == math.inf else LastOfUsers(self._jobs, int(past_jobs))
+
+    def rows(self, number: int) -> Ints:
+        """Return the rows of the log that the jobs of an episode have, ascending."""
+        begin, stop = self._begins[number], self._stops[number]
+        return np.flatnonzero(self._ends[:stop] > begin)
+
+    def jobs(self, number: int) -> Workload:
+        """Return the jobs of an episode, with the state that it begins with."""
+        begin, stop = int(self._begins[number]), self._stops[number]
+        # those before the first that runs or waits then are past
+        first = 0 if self._past is None else int(np.argmax(self._ends > begin))
+        part = extract(self._jobs.take(slice(first, stop)), begin)
+        if self._result.allocation is not None:
+            part = _on_their_nodes(part, self._result, self.rows(number))
+        if self._past is not None and part.initial is not None:
+            past = self._jobs.take(self._past.by(begin))
+            part = replace(part, initial=replace(part.initial, past=past))
+        return replace(part, cleaning={})
 
 
-def _last_ended(jobs: Workload, begins: Ints, number: int) -> Iterator[Ints]:
-    """Yield the rows of the jobs of each user that were the last to end by each of some times.
+class LastOfUsers:
+    """The jobs of each user that were the last to end by a time.
 
     Parameters
     ----------
     jobs : with the times that they waited and ran.
-    begins : [s], rising.
     number : how many of each user, at most.
     """
-    start, run, users = jobs.submit_time + jobs.wait_time, recorded_run_time(jobs), jobs.user_id
-    ends = start + run
-    order = np.lexsort((start, ends))
-    order = order[((jobs.wait_time >= 0) & (run >= 1))[order]]
-    ended = np.searchsorted(ends[order], begins, side="right")
-    latest, before = np.zeros(0, np.int64), 0
-    for stop in ended.tolist():
-        rows = np.concatenate([latest, order[before:stop]])
-        latest, before = rows[last_of_users(users[rows], number)[0]], stop
-        yield np.sort(latest)
+
+    def __init__(self, jobs: Workload, number: int) -> None:
+        start, run = jobs.submit_time + jobs.wait_time, recorded_run_time(jobs)
+        order = np.lexsort((start, start + run))
+        order = order[((jobs.wait_time >= 0) & (run >= 1))[order]]
+        users, user = np.unique(jobs.user_id[order], return_inverse=True)
+        places = np.argsort(user, kind="stable")  # in the order of ends, by user
+        self._number, self._ends = number, (start + run)[order]
+        self._rows, self._keys = order[places], user[places] * (len(order) + 1) + places
+        self._users = np.arange(len(users)) * (len(order) + 1)  # the least key of each
+
+    def by(self, time: int) -> Ints:
+        """Return the rows of those by a time [s], ascending."""
+        ended = np.searchsorted(self._ends, time, side="right")
+        stops = np.searchsorted(self._keys, self._users + ended)
+        firsts = np.searchsorted(self._keys, self._users)
+        firsts = np.maximum(firsts, stops - self._number)
+        places = map(np.arange, firsts.tolist(), stops.tolist())
+        return np.sort(self._rows[np.concatenate(list(places))])
 
 
-def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Workload:
-    """Return an extract of the rows from ``first`` to ``stop`` whose jobs run where they ran.
+def _on_their_nodes(part: Workload, result: Result, rows: Ints) -> Workload:
+    """Return an extract of these rows whose jobs run where they ran.
 
     On other nodes there may be no room for all of them, or they might run into a window, which they
     had been kept out of.
     """
     initial = part.initial
     assert initial is not None
-    submit, run = result.workload.submit_time, recorded_run_time(result.workload)
-    ended = (submit < initial.begin) & (result.start + run <= initial.begin)
-    rows = first + np.flatnonzero(~ended[first:stop])
-    held = np.zeros(len(submit), np.bool_)
+    held = np.zeros(len(result.workload), np.bool_)
     held[rows] = initial.running
     assert result.allocation is not None
     cells = cells_held(result.allocation, held)

@@ -488,8 +488,10 @@ def knows_run_times(estimate: Estimate) -> bool:
     """Return whether an estimate looks at actual run times, or at those of given jobs."""
     if isinstance(estimate, str):
         known = KNOWN[estimate].known if estimate in KNOWN else None
-        one = np.ones(1, np.int64)
-        return known is not None and bool(known(3 * one, one)[0] != known(3 * one, 2 * one)[0])
+        second = np.ones(1, np.int64)
+        return known is not None and bool(
+            known(3 * second, second)[0] != known(3 * second, 2 * second)[0]
+        )
     return isinstance(estimate, np.ndarray)
 
 

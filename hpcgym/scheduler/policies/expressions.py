@@ -436,8 +436,8 @@ class Expression:
 
     def program(self, jobs: JobColumns) -> dict[str, NDArray[Any]]:
         """Return it for the engine, which computes it at each pass, without the part of usage."""
-        told = jobs.told(*self._operations(jobs))
-        return told if self.layer is None else told | {"layer": self.layer.numbers()}
+        program = jobs.told(*self._operations(jobs))
+        return program if self.layer is None else program | {"layer": self.layer.numbers()}
 
     def _operations(self, jobs: JobColumns) -> tuple[Any, Any, list[NDArray[np.float64]]]:
         """Return its operations, their operands, and the columns of jobs that they read."""

@@ -115,8 +115,8 @@ def run_episode(
     MisfitError : the policy cannot act in this environment.
     """
     if isinstance(policy, Scheduler):
-        rows = slice(episode.start, episode.stop)
-        result = platform.simulate(slices.workload_of(episode), policy, rows, learned)
+        jobs, rows = slices.workload_of(episode), slices.rows_of(episode)
+        result = platform.simulate(jobs, policy, rows, learned)
         return Ran(lambda: result, lambda: result.metrics)
     env, observation, info = enter()
     terminated, info = act_out(policy, env, observation, info)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.machine import Cluster
 from hpcgym.machine.speedups import Heatmap
@@ -48,7 +49,7 @@ class Platform(NamedTuple):
         self,
         jobs: Workload,
         scheduler: Scheduler,
-        rows: slice = slice(None),
+        rows: slice | NDArray[np.int64] = slice(None),
         learned: Learned | None = None,
     ) -> Result:
         """Return the schedule of jobs.

@@ -42,7 +42,7 @@ class Listing : public FreeNodes {
     std::size_t missing = order.size();
     Interrupts interrupts;
     while (true) {
-      interrupts.look(static_cast<i64>(1 + order.size() / 64));
+      interrupts.count(static_cast<i64>(1 + order.size() / 64));
       for (const i64 j : order)
         if (start[index(j)] < 0 && this->start(j)) {
           start[index(j)] = time;
