@@ -88,9 +88,9 @@ Backfilling
     times, as at an event, unless there is an event before; it counts as one only if a job starts.
     With a bf_interval of -1 that is all, and no job has a reservation. A second kind of pass comes
     bf_interval after the last of its kind if anything has happened since, that very second
-    included, or if jobs waited when that last one was due, before rule 27 and the pass at an event that it follows; else
-    it comes at the next event, and the first with the first event. It follows a pass as at an
-    event, also where there is no event. It drops all reservations and takes the first
+    included, or if jobs waited when that last one was due, before rule 27 and the pass at an event
+    that it follows; else it comes at the next event, and the first with the first event. It follows
+    a pass as at an event, also where there is no event. It drops all reservations and takes the first
     bf_max_job_test jobs in primary order; of the jobs of one user only the first bf_max_job_user
     count as such (0: all). A job that rule 24 passes over is one of the first, but does not count
     for its user. Each is given the earliest time as in rule 22, at which it also fits in the second

@@ -220,7 +220,7 @@ class ByUsage:
         return self.accounts.period
 
     def seen(self, now: int) -> int:
-        """Return up to when usage counts: a multiple of the period counts once its second is over."""
+        """Return up to when usage counts: a multiple of the period once its second is over."""
         return (-(-now // self.period) - 1) * self.period if self.period else now
 
     def runs(self) -> list[tuple[Any, int, float]]:
