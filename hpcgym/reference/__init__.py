@@ -90,13 +90,14 @@ Backfilling
     bf_interval after the last of its kind if anything has happened since, that very second
     included, or if jobs waited when that last one was due, before rule 27 and the pass at an event
     that it follows; else it comes at the next event, and the first with the first event. It follows
-    a pass as at an event, also where there is no event. It drops all reservations and takes the first
-    bf_max_job_test jobs in primary order; of the jobs of one user only the first bf_max_job_user
-    count as such (0: all). A job that rule 24 passes over is one of the first, but does not count
-    for its user. Each is given the earliest time as in rule 22, at which it also fits in the second
-    in which it ends: it starts if that is now; it has a reservation if that is at most 60 bf_window
-    from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else nothing is
-    kept of it. Rule 16 holds of the first of these that does not start, if it has one.
+    a pass as at an event, also where there is no event. It drops all reservations and takes the
+    first bf_max_job_test jobs in primary order; of the jobs of one user only the first
+    bf_max_job_user count as such (0: all). A job that rule 24 passes over is one of the first, but
+    does not count for its user. Each is given the earliest time as in rule 22, at which it also
+    fits in the second in which it ends: it starts if that is now; it has a reservation if that is
+    at most 60 bf_window from now, and fewer than bf_job_part_count_reserve (0: any number) have
+    one; else nothing is kept of it. Rule 16 holds of the first of these that does not start, if it
+    has one.
     In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
     first of their predicted ends, raised to a multiple of 30 above it. Jobs that end by F + 30 end
     with the last of them; jobs that end after that, and by F + 60, with the last of them; then
