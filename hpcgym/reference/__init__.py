@@ -85,18 +85,19 @@ Backfilling
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
     not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
     there is no such bound. If it has left jobs out for it, a pass follows at the next of these
-    times, as at an event, unless there is an event before. With a bf_interval of -1 that is
-    all, and no job has a reservation. A second kind of pass comes bf_interval
-    after the last of its kind if anything has happened since, that very second included, or if jobs
-    waited when that last one was due, before rule 27 and the pass at an event that it follows; else
-    it comes at the next event, and the first with the first event. It follows a pass as at an
-    event, also where there is no event. It drops all reservations and takes the first
-    bf_max_job_test jobs in primary order; of the jobs of one user only the first bf_max_job_user
-    count as such (0: all). A job that rule 24 passes over is one of the first, but does not count
-    for its user. Each is given the earliest time as in rule 22, at which it also fits in the second
-    in which it ends: it starts if that is now; it has a reservation if that is at most 60 bf_window
-    from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else nothing is
-    kept of it. Rule 16 holds of the first of these that does not start, if it has one.
+    times, as at an event, unless there is an event before; it counts as one only if a job starts.
+    With a bf_interval of -1 that is all, and no job has a reservation. A second kind of pass comes
+    bf_interval after the last of its kind if anything has happened since, that very second
+    included, or if jobs waited when that last one was due, before rule 27 and the pass at an event
+    that it follows; else it comes at the next event, and the first with the first event. It follows
+    a pass as at an event, also where there is no event. It drops all reservations and takes the
+    first bf_max_job_test jobs in primary order; of the jobs of one user only the first
+    bf_max_job_user count as such (0: all). A job that rule 24 passes over is one of the first, but
+    does not count for its user. Each is given the earliest time as in rule 22, at which it also
+    fits in the second in which it ends: it starts if that is now; it has a reservation if that is
+    at most 60 bf_window from now, and fewer than bf_job_part_count_reserve (0: any number) have
+    one; else nothing is kept of it. Rule 16 holds of the first of these that does not start, if it
+    has one.
     In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
     first of their predicted ends, raised to a multiple of 30 above it. Jobs that end by F + 30 end
     with the last of them; jobs that end after that, and by F + 60, with the last of them; then
@@ -192,7 +193,8 @@ What orders may look at
     in minutes. A suspended job keeps what is left of its time. A pass follows at the second at
     which rule 24 would pass over a job of the queue no more, if it did at the last pass and nothing
     else happened since. Under slurm the time that jobs have run counts at multiples of calc_period
-    only (0: never before they end), and that pass is at the next multiple of sched_interval.
+    only (0: never before they end). There a pass of the second kind follows then, as soon as after
+    an event; and one as at an event, as rule 23 has it of jobs that were left out.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,

@@ -112,13 +112,15 @@ class Events:
         self.plan_due: int | None = None  # when one of the second kind is, rule 23
         self.last_planned: int | None = None  # when the last one was
         self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
+        self.look_due: int | None = None  # when time alone causes one of the second kind
         self.happened = False  # whether a pass has another reason, too
         self.queued_before = False  # whether jobs waited when the pass began
         self.is_looked_at = False  # whether an order looks at the state
         self.state: State | None = None  # that the present pass has found
         self.usage_period = 0  # [s] at multiples of which usage counts, see ``shares``
         for order in (rules["policy"], rules["backfill_order"]):
-            self.usage_period = self.usage_period or getattr(order, "period", 0)
+            if self.slurm is None or order is rules["policy"]:  # rule 23 has one order
+                self.usage_period = self.usage_period or getattr(order, "period", 0)
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
 
@@ -180,8 +182,8 @@ class Events:
             if self.passes == "per-timestamp":
                 ended, submitted = self.end_and_predict(now)
                 due |= self.nodes_change(now)
-                self.happened = bool(ended or submitted or due or self.all_due == now)
-                if self.happened or self.plan_due == now:
+                self.happened = bool(ended or submitted or due)
+                if self.happened or now in (self.plan_due, self.all_due, self.look_due):
                     self.renew(now)
                     self.find_state(now, submitted)
                     for job in submitted:
@@ -268,7 +270,8 @@ class Events:
         if self.due is not None:
             return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
-        times += [due for due in (self.plan_due, self.all_due) if due is not None]
+        clocks = (self.plan_due, self.all_due, self.look_due)
+        times += [due for due in clocks if due is not None]
         if self.coming:
             times.append(self.coming[-1].submit)
         if self.outside:  # rule 28
@@ -427,11 +430,15 @@ class Events:
                     after = bisect_left(times, True, key=lambda at: not self.over_quota(job, at))
                     self.opening = min(self.opening or now + after, now + after)
         if self.usage_period and self.queue:
-            counted = (now // self.usage_period + 1) * self.usage_period
+            counted = -(-now // self.usage_period) * self.usage_period + 1
             self.opening = min(self.opening or counted, counted)
+        self.look_due = None
         if self.opening is not None and self.slurm is not None:
-            interval = self.slurm["sched_interval"]
-            self.opening += -self.opening % interval
+            at, self.opening = self.opening, None
+            all_due = at + -at % self.slurm["sched_interval"]
+            self.all_due = min(self.all_due or all_due, all_due)
+            if self.plan_due is None and self.slurm["bf_interval"] != -1:
+                self.look_due = max(at, self.next_look(now))
 
     # What the classes below say
 
@@ -441,6 +448,10 @@ class Events:
 
     def schedule(self, now: int) -> None:
         """Make a pass."""
+        raise NotImplementedError
+
+    def next_look(self, now: int) -> int:
+        """Return from when on a pass of the second kind may be, rule 23."""
         raise NotImplementedError
 
     def nodes_change(self, now: int) -> bool:

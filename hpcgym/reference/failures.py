@@ -98,7 +98,7 @@ class FailingSimulation(NodeSimulation):
     def next_time(self) -> int:
         """Return when something happens next."""
         moments = [time for _, time, _ in self.failures[:1]]
-        due = (self.due, self.plan_due) != (None, None)
+        due = (self.due, self.plan_due, self.look_due) != (None, None, None)
         if self.coming or self.running or due or self.reopenings():
             moments.append(super().next_time())
         return min(moments)

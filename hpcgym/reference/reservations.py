@@ -310,15 +310,16 @@ class SlurmPasses(Reservations):
         interval, self.all_due, most = self.slurm["sched_interval"], None, None
         if now % interval:
             most = self.slurm["default_queue_depth"] + 1
+        started = self.started
         outcome = self.start_in_order(now, most)
+        self.happened |= self.started > started
         self.open_partitions()
         if outcome is TOO_MANY:
             self.all_due = (now // interval + 1) * interval
         if every == -1:
             return
-        if self.plan_due is None:
-            last = self.last_planned
-            self.plan_due = now if last is None else max(now, last + every)
+        if self.plan_due is None and (self.happened or self.look_due == now):
+            self.plan_due = self.next_look(now)
         if self.plan_due != now:
             return
         waited, self.last_planned = bool(self.queue), now
@@ -357,6 +358,11 @@ class SlurmPasses(Reservations):
             or (self.queued_before and not waited)
         )
         self.plan_due = now + every if again else None
+
+    def next_look(self, now: int) -> int:
+        """Rule 23."""
+        last = self.last_planned
+        return now if last is None else max(now, last + self.slurm["bf_interval"])
 
     def open_partitions(self) -> None:
         """Let jobs have the nodes of all partitions again."""

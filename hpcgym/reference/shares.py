@@ -20,12 +20,13 @@ row, the first of n has n / n, the last 1 / n.
 - A user has the same place as the one before her if they tie. If an account ties, the first below
   it ties likewise.
 
-With a period, as in Slurm, usage counts at its multiples only, for all orders alike. A job that
-runs at one, or ends then, is charged there what it has run since the multiple before, or since its
-start: s seconds as s f^s, f = 1 - 0.693 / half-life, in which usage is multiplied by f in each
-second. A job that ends in between is charged its last seconds likewise, but at the multiple before.
-A suspended job is charged as if it ran. A pass follows at each multiple at which jobs wait; under
-slurm, at the next multiple of sched_interval.
+With a period, as in Slurm, usage counts at its multiples only, for all orders alike, at the end of
+that second: who comes in it sees that of before. A job that runs after that second is charged there
+what it has run since the multiple before, or since its start: s seconds as s f^s, f = 1 - 0.693 /
+half-life, in which usage is multiplied by f in each second. A job that has ended by then is charged
+its last seconds likewise, but at the multiple before. A suspended job is charged as if it ran. A
+pass follows in the second after each multiple at which jobs wait; under slurm, as rule 31 says of
+time alone.
 
 Numbers have 50 digits, and are then rounded to 12, so that exact ties stay ties.
 """
@@ -219,8 +220,8 @@ class ByUsage:
         return self.accounts.period
 
     def seen(self, now: int) -> int:
-        """Return up to when usage counts."""
-        return now // self.period * self.period if self.period else now
+        """Return up to when usage counts: a multiple of the period once its second is over."""
+        return (-(-now // self.period) - 1) * self.period if self.period else now
 
     def runs(self) -> list[tuple[Any, int, float]]:
         """Return all runs so far, with their begin, and end: none of those that go on."""
@@ -239,15 +240,15 @@ class ByUsage:
         ]
 
     def charges_by_period(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
-        """Return when whom what was charged, at multiples of the period."""
+        """Return when whom what was charged, at multiples of the period up to one of them."""
         period, charges = self.period, []
         for job, begin, end in self.runs():
             weight = self.weight(what, job) * (1 if what == "cpu" else self.drawn(job))
-            while begin < min(end, self.seen(now)):
+            while begin < min(end, now):
                 until = (begin // period + 1) * period
                 seconds = int(min(end, until)) - begin
                 amount = seconds * self.accounts.left(seconds) * weight
-                charges.append((until if end >= until else until - period, job.user, amount))
+                charges.append((until if end > until else until - period, job.user, amount))
                 begin += seconds
         return charges
 

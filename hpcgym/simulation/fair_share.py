@@ -87,7 +87,7 @@ def accounts_of(
         "leaves": tree.leaves,
         "half_life": 0 if endless else min(int(rules.half_life_s) * ticks, FOREVER),
         "period": period,
-        "counted": now * ticks // period * period if period else 0,
+        "counted": (now * ticks - 1) // period * period if period else 0,
         "ticks": ticks,
         "begin": begin * ticks,
         "epoch": begin * ticks,

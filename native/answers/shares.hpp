@@ -11,7 +11,8 @@
 // whole processor seconds are exact, and so are ties.
 //
 // With a period, as in Slurm, jobs are charged at its multiples, those that run too, and scores change
-// only then. Usage is that of the last multiple, and decays from each to the next: see `charge_period`.
+// only then: at the end of that second, so that who comes in it sees those of before. Usage is that of
+// the last multiple, and decays from each to the next: see `charge_periods`.
 #pragma once
 #include <vector>
 
@@ -164,7 +165,7 @@ class Shares {
   // Charge all runs up to the last multiple.
   template <class S>
   void charge_periods(S& s) {
-    const Between times{book.counted, multiple_before(s.time)};
+    const Between times{book.counted, multiple_before(s.time - 1)};
     if (times.end <= times.begin) return;
     const double left = left_after(times.end - times.begin);
     for (std::size_t what = 0; what < kinds_of_usage; ++what)
@@ -208,18 +209,18 @@ class Shares {
   i64 first_start(const S& s, i64 j) const {
     return first_.empty() || first_[index(j)] < 0 ? s.of(j).start : first_[index(j)];
   }
-  // Charge what a run adds between two multiples. At each at which it runs, its seconds since the one
-  // before, or since its start, with the decay of so long a time. As it ends, its last seconds likewise,
-  // and they then decay as if they had been charged at the multiple before.
+  // Charge what a run adds between two multiples. At each after whose second it runs, its seconds since
+  // the one before, or since its start, with the decay of so long a time. As it ends, its last seconds
+  // likewise, and they then decay as if they had been charged at the multiple before.
   void charge_between(i64 j, Between run, double drawn, Between times) {
     const i64 period = book.period, begin = std::max(run.begin, times.begin), end = std::min(run.end, times.end);
     if (begin >= end) return;
-    const i64 first = multiple_before(begin) + period;
+    const i64 first = multiple_before(begin) + period, goes_on = run.end > end ? 1 : 0;
     double seconds = 0;
-    if (end < first) {
+    if (end < first + 1 - goes_on) {
       seconds = weighed(end - begin) * left_after(times.end - first + period);
     } else {
-      const i64 whole = (end - first) / period, last = first + whole * period;
+      const i64 whole = (end - 1 + goes_on - first) / period, last = first + whole * period;
       seconds = weighed(first - begin) * left_after(times.end - first);
       seconds += weighed(period) * left_after(times.end - last) * sum_of_powers(whole);
       seconds += weighed(end - last) * left_after(times.end - last);

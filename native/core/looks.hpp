@@ -32,22 +32,25 @@ struct Looks {
   i64 next_due() const { return std::min(due, all_due); }
   // A pass is due without an event: for a look, or for another reason at `other` [s].
   void note_woken(i64 other) {
-    woken = due < std::min(all_due, other);
-    over_all = !woken && all_due < other;
+    woken = due < other && due <= all_due;
+    over_all = all_due < std::min(due, other);
+  }
+  // [s] of the first look if something happens at `now`.
+  i64 first_from(const Rules& r, i64 now) const {
+    const i64 late = now - next;
+    if (next < 0) return now;
+    if (late <= 0) return next;
+    // the looks until then would have found nothing new
+    if (waited) return next + (late + r.every - 1) / r.every * r.every;
+    // no job waited at that look, which has freed the nodes
+    const i64 last = next + (had_planned ? r.every : 0);
+    return last < now ? std::max(now, last + r.every) : last;
   }
   // Whether there is a look at the queue now; if not, note when the next one is due.
   bool is_now(const Rules& r, i64 now, bool waits) {
-    const i64 late = now - next;
-    if (next < 0) {
-      next = now;
-    } else if (late > 0 && waited) {
-      // count the looks that would have found nothing new
-      next += (late + r.every - 1) / r.every * r.every;
-    } else if (late > 0) {
-      // no job waited at that look, which has freed the nodes
-      if (std::exchange(had_planned, false)) next += r.every;
-      if (next < now) next = std::max(now, next + r.every);
-    }
+    const bool late = now > next;
+    next = first_from(r, now);
+    if (late && !waited) had_planned = false;
     const bool found = next == now;
     if (found) next += r.every;
     else woken = false;
@@ -68,14 +71,11 @@ struct Looks {
       due = next + (late + r.every - 1) / r.every * r.every;
     }
   }
-  // Time alone lets a job start from `at` on [s]: the first look, or pass over all jobs, from then
-  // on may find it.
+  // Time alone lets a job start from `at` on [s]: a look as after an event, or a pass over all jobs,
+  // may find it.
   void note_opening(const Rules& r, i64 at) {
-    const auto from = [at](i64 first, i64 every) {
-      return first + (std::max(at - first, i64{0}) + every - 1) / every * every;
-    };
-    if (r.depth > 0) due = std::min(due, from(next, r.every));
-    all_due = std::min(all_due, from(0, r.all_every));
+    if (r.depth > 0) due = std::min(due, first_from(r, at));
+    all_due = std::min(all_due, (at + r.all_every - 1) / r.all_every * r.all_every);
   }
   // How a look on nodes ended.
   struct OnNodes {

@@ -462,7 +462,7 @@ struct Simulator {
       queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
     }
     if (const i64 period = usage_period(); period > 0 && !queue.empty())
-      opens = std::min(opens, (floor_div(time, period) + 1) * period);
+      opens = std::min(opens, (floor_div(time - 1, period) + 1) * period + 1);
     if (rules().every > 0 && opens < forever) looks.note_opening(rules(), std::exchange(opens, forever));
   }
   // At multiples of which usage counts; 0: as jobs end.

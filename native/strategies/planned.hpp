@@ -114,7 +114,7 @@ class Planned {
         go_on(s);
         return has_asked_;
       }
-    const bool by_clock = s.looks.woken || std::exchange(s.looks.over_all, false);
+    const bool by_clock = s.looks.woken || s.looks.over_all;
     bool asks = false;
     if (s.rules().every > 0) asks = (!by_clock || s.rules().asks_by_clock) && !s.queue.empty();
     else asks = some_may_start(s);
@@ -141,8 +141,13 @@ class Planned {
   void start_rest(Simulator<M>& s, i64 arrived) {
     const Rules& r = s.rules();
     if (reserves_room(s)) return Easy<M>(s).serve();
+    const bool over_all = std::exchange(s.looks.over_all, false);
+    const i64 started = s.started;
     if (r.every > 0 || r.depth == 0) start_in_order(s);
     if (r.depth == 0) return;  // strict order, only under restrictions: no plan
+    // a pass over all jobs in which none starts is no reason to look
+    if (s.started > started) s.looks.woken = false;
+    else if (over_all) return;
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
     if (r.every > 0 && !s.looks.is_now(r, s.time, queued > 0)) return;
     planned_at_ = s.time;

@@ -183,8 +183,8 @@ BY_PERIOD = {
         [(0, 1, 1, 250), (0, 2, 1, 120), (10, 2, 1, 50), (11, 1, 1, 50)],
         120,
     ),
-    # at 100 s user 2, who has used nothing, comes before user 1, whose job waits for room
-    "the order changes with time": (4, [(0, 1, 2, 250), (10, 1, 4, 50), (11, 2, 1, 50)], 100),
+    # after 100 s user 2, who has used nothing, comes before user 1, whose job waits for room
+    "the order changes with time": (4, [(0, 1, 2, 250), (10, 1, 4, 50), (11, 2, 1, 50)], 101),
 }
 
 
@@ -201,22 +201,31 @@ def test_usage_that_counts_by_period(
     assert at_ends.start[2] > start
 
 
+def test_a_multiple_of_the_period_counts_from_the_next_second_on() -> None:
+    """Job 2 starts in the second of the first multiple, by the order of before it."""
+    jobs = users_workload([(0, 1, 1, 250), (0, 2, 1, 100), (10, 2, 1, 50), (11, 1, 1, 50)], 2)
+    for period, first in ((101, 2), (100, 2), (99, 3)):
+        fair = FairShare(math.inf, shares={2: 1, 1: 4}, formula="fair-tree", period_s=period)
+        result = simulate(jobs, "fairshare", backfill="none", fair_share=fair)
+        assert result.start[first] == 100
+
+
 def test_charges_by_period_decay_as_in_slurm() -> None:
     """Priorities of _decay_thread and _apply_new_usage, step by step, with a factor each second."""
-    rows = [(0, 1, 3, 430), (0, 2, 1, 1000), (500, 1, 2, 300), (2000, 1, 4, 10), (2000, 2, 4, 10)]
+    rows = [(0, 1, 3, 430), (0, 2, 1, 1000), (500, 1, 2, 400), (2000, 1, 4, 10), (2000, 2, 4, 10)]
     workload, half_life, period = users_workload(rows, 4), 700, 300
     factor = 1 - 0.693 / half_life
     fair = FairShare(half_life, period_s=period)
-    runs = [(1, 3, 0, 430), (2, 1, 0, 1000), (1, 2, 500, 800)]
+    runs = [(1, 3, 0, 430), (2, 1, 0, 1000), (1, 2, 500, 900)]
     used = {1: 0.0, 2: 0.0}
     for step in range(period, 2000, period):
         for user, width, begin, end in runs:  # jobs that have ended since the last step
-            if step - period < end < step:
+            if step - period < end <= step:
                 seconds = end - max(begin, step - period)
                 used[user] += width * seconds * factor**seconds
         used = {user: usage * factor**period for user, usage in used.items()}
         for user, width, begin, end in runs:
-            if begin < step <= end:
+            if begin < step < end:
                 seconds = step - max(begin, step - period)
                 used[user] += width * seconds * factor**seconds
     last = 2000 // period * period

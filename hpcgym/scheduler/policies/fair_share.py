@@ -83,11 +83,11 @@ class FairShare:
     factors : queue -> by what a second of its jobs is multiplied, at least 0; 1 for all others
         (UsageFactor of Slurm's QOS).
     period_s : 0: a job is charged when it ends. Else usage counts, and priorities change, at
-        multiples of it on the log's clock only, as in Slurm each PriorityCalcPeriod. There a job
-        that runs is charged what it ran since the last multiple; a job that ended meanwhile, what
-        it ran up to its end. So many seconds s count as s f^s, and usage is multiplied by f in each
-        second, with f = 1 - 0.693 / half_life_s (``_decay_thread`` and ``_apply_new_usage`` of
-        priority/multifactor in Slurm 22.05).
+        multiples of it on the log's clock only, as in Slurm each PriorityCalcPeriod, and are seen
+        from the next second on. There a job that runs is charged what it ran since the last
+        multiple; a job that has ended by then, what it ran up to its end. So many seconds s count
+        as s f^s, and usage is multiplied by f in each second, with f = 1 - 0.693 / half_life_s
+        (``_decay_thread`` and ``_apply_new_usage`` of priority/multifactor in Slurm 22.05).
 
     Raises
     ------
