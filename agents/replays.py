@@ -7,8 +7,9 @@ search returns is a mean of generations, not the best sample, which is largely c
 
 The last quarter of what an agent may learn from is set apart: by it a mean is chosen, if it is
 better there than what the search began with, and the search ends when that gets no better. Last,
-what was found is held against the gate on all of it, and moved back to where the search began until
-it keeps that.
+the best of these means are held against the gate on all of it, also at higher loads: an order may
+keep the gate on a quiet first half and starve jobs in a crowded second one. The first that keeps it
+is returned; if none does, the best is moved back to where the search began.
 
 A searcher is a class with a ``vector``, what scheduler a vector is, and how it is searched:
 :class:`hpcgym.agents.rule_es.RuleEs` and :class:`hpcgym.agents.net_es.NetEs` are two.
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +45,11 @@ MARGIN = 0.9
 #: The cost of exceeding that share by a factor of e, in units of the gain.
 _PRICE = 2.0
 
-#: Factors of the gaps between submissions in the replays by which means are chosen, and in those in
-#: which the gate must be kept.
+#: Factors of the gaps between submissions in the replays by which means are chosen, and in which
+#: the gate must be kept. The rule with which ``rule-es`` begins, made to let jobs wait for all of
+#: what the machine is behind and not for half of it, keeps the gate on the first half of CEA-Curie
+#: as it is (1.64 times EASY's longest wait), and breaks it with gaps of 0.8 (2.47).
 JUDGED = (0.98, 1.0, 1.02, 0.9, 0.8)
-HELD_TO = (0.98, 1.0, 1.02)
 
 #: How far one unit of a search moves the logarithm of a number of the rules beside an order.
 RULES_REACH = 0.5
@@ -54,8 +57,10 @@ _MOST_HELD = 0.1
 
 _EVERY = 4  # generations between two choices
 _PATIENCE = 5  # choices without a better mean after which a search ends
-#: Shares of the way from the beginning that are tried until the gate is kept.
-_SHARES = (1.0, 0.75, 0.5, 0.25)
+#: The best means, of which one may keep the gate, and then shares of the way to the best of them
+#: from the beginning.
+_MEANS = 3
+_SHARES = (0.75, 0.5, 0.25, 0.0)
 
 #: Worlds beside the logs, in turn: machines of three sizes, jobs of users with campaigns, and a
 #: log's jobs of few widths.
@@ -199,7 +204,7 @@ class ReplaySearch:
         spent, practice = Spending(steps), _Cases(make.logs, plan, steps)
         spent.done += practice.jobs_around
         search, means = self.evolution(seed), [begun]
-        best, best_value, worse = begun, practice.judged(self.scheduler), 0
+        chosen, worse = [(practice.judged(self.scheduler), begun)], 0
         is_last = not spent.pays(practice.jobs + practice.jobs_to_judge)
         while not is_last and worse < _PATIENCE:
             cases, vectors = practice.drawn(rng), search.ask()
@@ -221,23 +226,30 @@ class ReplaySearch:
                 judged = practice.judged(self.scheduler) if row is None else row["train/judged"]
                 measures["train/judged"] = float(judged)
                 spent.done += practice.jobs_to_judge
-                worse = 0 if measures["train/judged"] > best_value else worse + 1
-                if worse == 0:
-                    best, best_value = self.vector, measures["train/judged"]
+                worse = 0 if measures["train/judged"] > chosen[0][0] else worse + 1
+                chosen.append((measures["train/judged"], self.vector))
+                chosen.sort(key=lambda each: -each[0])  # of equals the first stays in front
             if log is not None and row is None:
                 log(spent.done, measures)
-        self.vector = self._kept(best, begun, practice)
+        self.vector = self._kept([vector for _, vector in chosen], begun, practice)
         return self
 
-    def _kept(self, found: Numbers, begun: Numbers, practice: _Cases) -> Numbers:
-        """Return what was found, or what lies between it and the beginning and keeps the gate."""
-        cases = practice.to_be_held_to()
-        for share in _SHARES:
-            vector = begun + share * (found - begun)
-            uses = _side_by_side(partial(_used, rule=self.scheduler_of(vector)), cases)
-            if np.max(uses) <= 1.0:
+    def _kept(self, means: Sequence[Numbers], begun: Numbers, practice: _Cases) -> Numbers:
+        """Return the first that keeps the gate, or what exceeds it least.
+
+        Tried are means, the best first, but none behind the beginning, and then what lies between
+        the best and the beginning.
+        """
+        better = [*takewhile(lambda mean: mean is not begun, means)][:_MEANS]
+        between = [begun + share * (means[0] - begun) for share in _SHARES]
+        cases, uses = practice.to_be_held_to(), list[float]()
+        tried = [*better, *between] if better else [begun]
+        for vector in tried:
+            used_of = partial(_used, rule=self.scheduler_of(vector))
+            uses.append(float(np.max(_side_by_side(used_of, cases))))
+            if uses[-1] <= 1.0:
                 return vector
-        return begun
+        return tried[int(np.argmin(uses))]
 
 
 class _Cases:
@@ -277,7 +289,7 @@ class _Cases:
         self.jobs = (1 + self._plan.population) * (sum(map(len, self._known)) + of_worlds)
         self.jobs_to_judge = len(JUDGED) * sum(map(len, self._apart))
         # EASY, and what a search begins with, are simulated again where it goes on
-        tries = len(HELD_TO) * (1 + len(_SHARES))
+        tries = len(JUDGED) * (1 + _MEANS + len(_SHARES))
         self.jobs_around = 4 * self.jobs_to_judge + tries * sum(map(len, whole))
 
     def drawn(self, rng: np.random.Generator) -> list[Callable[[], Workload]]:
@@ -301,7 +313,7 @@ class _Cases:
 
     def to_be_held_to(self) -> list[Met]:
         """Return the replays in which the gate must be kept."""
-        return _stretched_by(HELD_TO, self._whole)
+        return _stretched_by(JUDGED, self._whole)
 
 
 def _has_weeks(jobs: Workload) -> bool:

@@ -149,10 +149,10 @@ def test_the_mean_that_is_best_on_what_is_apart_is_returned(
     assert agent.scheduler == seen[0]  # none is better than the beginning
 
 
-def test_what_breaks_the_gate_is_moved_back_until_it_keeps_it(
+def test_of_the_best_means_the_first_that_keeps_the_gate_is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By the first share of the way that keeps it in each of three replays."""
+    """In each of five replays, two of them more crowded; else what lies on the way to the best."""
     jobs = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
     agent = RuleEs(scheduler="saf-typical", **SMALL)
     begun = agent.vector.copy()
@@ -160,26 +160,34 @@ def test_what_breaks_the_gate_is_moved_back_until_it_keeps_it(
     found[9] = -6.0  # who has waited comes last
     practice = replays._Cases({"log": jobs}, agent.plan, 10**9)
     everybody = np.ones(len(jobs), np.bool_)
+    cases = [replays.meet(stretched(jobs, gaps)) for gaps in (0.98, 1.0, 1.02, 0.9, 0.8)]
 
     def uses(share: float) -> float:
         rule = agent.scheduler_of(begun + share * (found - begun))
-        cases = practice.to_be_held_to()
-        assert len(cases) == 3
         return max(
             max(used(case.easy, felt(simulate(case.jobs, rule), everybody))) for case in cases
         )
 
+    def kept(*means: Any) -> list[float]:
+        return agent._kept([*means, begun, begun - 1], begun, practice).tolist()
+
     monkeypatch.setattr("hpcgym.schedule.gains.FLOOR_H", 0.0)
     monkeypatch.setattr("hpcgym.schedule.gains.FLOOR_WEIGHTED_H", 0.0)
-    by_share = {share: uses(share) for share in (*replays._SHARES, 0.0)}
-    for share in (1.0, 0.75, 0.25):
-        least = min(use for other, use in by_share.items() if other >= share)
-        first = next(other for other, use in by_share.items() if use <= least * (1 + 1e-9))
-        monkeypatch.setattr("hpcgym.schedule.gains.MOST", 2.0 * least * (1 + 1e-9))
-        assert (agent._kept(found, begun, practice) == begun + first * (found - begun)).all()
+    tried = (1.0, 0.75, 0.5, 0.25, 0.0)
+    by_share = {share: uses(share) for share in tried}
+    least = min(tried, key=lambda share: by_share[share])
+    for share in tried:
+        most = by_share[share] * (1 + 1e-9)
+        first = next(other for other in tried if by_share[other] <= most)
+        monkeypatch.setattr("hpcgym.schedule.gains.MOST", 2.0 * most)
+        assert kept(found) == (begun + first * (found - begun)).tolist()
+        if by_share[1.0] > most:  # the second best does not have to be moved
+            second = begun + share * (found - begun)
+            assert kept(found, second) == second.tolist()
         monkeypatch.setattr("hpcgym.schedule.gains.MOST", 2.0)
     monkeypatch.setattr("hpcgym.schedule.gains.MOST", 1e-9)
-    assert (agent._kept(found, begun, practice) == begun).all()
+    assert kept(found) == (begun + least * (found - begun)).tolist()
+    assert kept() == begun.tolist()  # nothing is better than the beginning
 
 
 def test_a_search_goes_on_from_what_was_told() -> None:
