@@ -103,6 +103,7 @@ template <Machine M>
 class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
+  std::shared_ptr<OneSimulation<M>> before_;  // in whose place that came within this step
   std::shared_ptr<OfShapes> shaped_;  // its model, if jobs get shapes and no copy has it
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
   Remembered remembered_;
@@ -152,8 +153,8 @@ class Environment final : public AnyEnvironment {
 
   void go_on(Todo task, const Places& places) override {
     const Outputs& out = places.out;
-    const auto before = made_;  // another may take its place, and others may still hold it
-    std::optional<Alone::Inside> alone;
+    before_ = nullptr;
+    std::optional<Alone::Inside> alone;  // of `before_`, if another takes the place
     if (made_) alone.emplace(*made_), made_->begin_call();
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
@@ -218,9 +219,9 @@ class Environment final : public AnyEnvironment {
     if (settings().kind == Kind::shapes) {
       std::fill_n(row.shapes, n, i64{-1});
       shaped_ = shaped();
-      made_ = std::make_shared<OneSimulation<M>>(model_of(shaped_));
+      replace(std::make_shared<OneSimulation<M>>(model_of(shaped_)));
     } else {
-      made_ = made_anew(next_accounts_);
+      replace(made_anew(next_accounts_));
     }
     remembered_.rows.forget();
     if (!settings().orders()) return sim();
@@ -230,6 +231,11 @@ class Environment final : public AnyEnvironment {
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
     for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
     return sim();
+  }
+  // Let another simulation go on. A step is inside the one that it begins with, up to its end.
+  void replace(std::shared_ptr<OneSimulation<M>> by) {
+    if (!before_) before_ = std::move(made_);
+    made_ = std::move(by);
   }
   Episode& now() const { return *row.episode; }
   Simulator<M>& sim() { return made_->sim_; }
@@ -387,7 +393,7 @@ class Environment final : public AnyEnvironment {
       shaped_->shape(j, row.shapes[j]);
     } else {
       shaped_ = shaped();
-      made_ = made_->with(model_of(shaped_));
+      replace(made_->with(model_of(shaped_)));
     }
     const Model& model = made_->model();
     if (model.predicted) sim().of(j).predicted = model.predicted[j];
