@@ -68,7 +68,7 @@ class Expressed {
     jobs_.assign(1, j);
     state_.read_user(s, jobs_, running, waiting);
   }
-  double value_of_user(std::size_t k) { return *programs_[k].scores({.jobs = jobs_, .now = &state_}); }
+  double value_of_user(std::size_t k) { return programs_[k].score_of_state(state_); }
   // The values of an expression; -inf: NaN. Valid until the next call.
   const double* values(std::size_t k, const InTable& at) {
     const double* by_row = programs_[k].scores(

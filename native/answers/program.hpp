@@ -102,6 +102,13 @@ class Program {
       return values;
     });
   }
+  // The score of one job of which the state alone is looked at, without the cost of many.
+  double score_of_state(const State& now) {
+    const double score = value(steps_, [&](i64 code, std::size_t which) {
+      return code == of_pass_part ? shared_[which] : now.values(which)[0];
+    });
+    return score == score ? score : -inf;
+  }
   // Work out the parts of jobs that came, or whose run times are seen anew, in their rows.
   // `of_runs(name, job)`: what a name of the state is of the last runs of the job's user.
   template <class F>

@@ -33,7 +33,7 @@ class Alone {
       what.is_busy_ = false;
       throw HalfDone();
     }
-    ~Inside() { what_.is_busy_ = false; }
+    ~Inside() { what_.is_busy_.store(false, std::memory_order_release); }
     Inside(const Inside&) = delete;
   };
 };

@@ -1,7 +1,6 @@
 // One environment: actions, simulation between them, and sums for rewards.
 #pragma once
 #include <array>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -9,100 +8,20 @@
 #include <vector>
 
 #include "../places/one_simulation.hpp"
-#include "../places/part_of_model.hpp"
-#include "limits.hpp"
+#include "any_environment.hpp"
 #include "moving.hpp"
 #include "observe.hpp"
+#include "of_episode.hpp"
 #include "pairs.hpp"
 #include "stopped.hpp"
 
 namespace hpc {
 
-// The model of an episode: of some of the jobs of all episodes.
-struct OfEpisode : PartOfModel {
-  std::shared_ptr<const OwnAccounts> accounts;
-
-  OfEpisode(std::shared_ptr<const Model> all, std::shared_ptr<const OwnAccounts> own, i64 first, i64 n,
-            const Limits& limits)
-      : PartOfModel(std::move(all), first, n), accounts(std::move(own)) {
-    if (model.accounts) model.accounts = accounts->accounts;
-    if (model.limited) model.limited = model.limited->part(first, limits);
-  }
-};
-
-// The same of jobs that an agent gives their shapes, before they are submitted.
-class OfShapes : public OfEpisode {
-  struct OwnColumn {
-    std::vector<std::byte> values;  // of the jobs of the episode
-    const std::byte* all;           // of all rows of the table
-    std::size_t size;               // bytes of each job
-  };
-  const Table& table_;
-  const i64 first_;
-  std::vector<OwnColumn> columns_;
-
- public:
-  OfShapes(const Table& table, i64 first, i64 n)
-      : OfEpisode(table.model, nullptr, first, n, {}), table_(table), first_(first) {
-    model.each_column([&]<class T>(const T*& column, i64 width) {
-      static_assert(std::is_trivially_copyable_v<T>);
-      const std::size_t size = sizeof(T) * index(width);
-      const auto* begin = reinterpret_cast<const std::byte*>(column);
-      columns_.push_back({{begin, begin + size * index(n)}, begin - size * index(first), size});
-      column = reinterpret_cast<const T*>(columns_.back().values.data());
-    });
-  }
-  // Let a job have its k-th shape.
-  void shape(i64 j, i64 k) {
-    const std::size_t row = index(table_.row_of(first_ + j, k));
-    for (OwnColumn& each : columns_)
-      std::copy_n(each.all + row * each.size, each.size, each.values.data() + index(j) * each.size);
-  }
-};
-
-struct Places {  // of one environment: its action, and where outputs go
-  const i64* chosen;
-  const double* numbers;
-  Outputs out;
-};
-
-struct NoEpisode : std::invalid_argument {
-  NoEpisode() : std::invalid_argument("no episode has begun, or its last step was interrupted") {}
-};
-
-// An environment for any machine: one virtual call for a step, none within.
-class AnyEnvironment {
- public:
-  const std::shared_ptr<const Table> log;
-  const Table& table = *log;  // the caller owns the memory of its columns, and that of the row
-
-  explicit AnyEnvironment(std::shared_ptr<const Table> of) : log(std::move(of)) {}
-  AnyEnvironment(const AnyEnvironment&) = delete;
-  virtual ~AnyEnvironment() = default;
-  virtual std::size_t bytes() const = 0;  // of its simulation
-  virtual const Episode& episode() const = 0;
-  virtual void limit(const Limits& limits) = 0;  // of the next episode
-  virtual void begin_with(std::shared_ptr<const OwnAccounts> accounts) = 0;
-  // Whether a task begins the next episode.
-  virtual bool is_beginning(Todo task) const = 0;
-  // Throw unless the environment can do this task.
-  virtual void check(Todo task) const = 0;
-  // Do one action, or begin the next episode, or only show; write the outputs.
-  virtual void go_on(Todo task, const Places& places) = 0;
-  // A simulation of the episode before its first event; the one in progress; replace it by a copy
-  // of another.
-  virtual std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const = 0;
-  virtual std::shared_ptr<AnySimulation> simulation() const = 0;
-  virtual void put(const AnySimulation& simulation) = 0;
-  virtual void lose_episode() = 0;  // until another begins, or is put there
-  // Fill another row for a continuation of the episode with the future hidden.
-  virtual void hide(const Row& of_hidden, const AnySimulation& hidden) const = 0;
-};
-
 template <Machine M>
 class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
+  std::shared_ptr<OneSimulation<M>> before_;  // in whose place that came within this step
   std::shared_ptr<OfShapes> shaped_;  // its model, if jobs get shapes and no copy has it
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
   Remembered remembered_;
@@ -152,8 +71,8 @@ class Environment final : public AnyEnvironment {
 
   void go_on(Todo task, const Places& places) override {
     const Outputs& out = places.out;
-    const auto before = made_;  // another may take its place, and others may still hold it
-    std::optional<Alone::Inside> alone;
+    before_ = nullptr;
+    std::optional<Alone::Inside> alone;  // of `before_`, if another takes the place
     if (made_) alone.emplace(*made_), made_->begin_call();
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
@@ -218,9 +137,9 @@ class Environment final : public AnyEnvironment {
     if (settings().kind == Kind::shapes) {
       std::fill_n(row.shapes, n, i64{-1});
       shaped_ = shaped();
-      made_ = std::make_shared<OneSimulation<M>>(model_of(shaped_));
+      replace(std::make_shared<OneSimulation<M>>(model_of(shaped_)));
     } else {
-      made_ = made_anew(next_accounts_);
+      replace(made_anew(next_accounts_));
     }
     remembered_.rows.forget();
     if (!settings().orders()) return sim();
@@ -230,6 +149,11 @@ class Environment final : public AnyEnvironment {
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
     for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
     return sim();
+  }
+  // Let another simulation go on. A step is inside the one that it begins with, up to its end.
+  void replace(std::shared_ptr<OneSimulation<M>> by) {
+    if (!before_) before_ = std::move(made_);
+    made_ = std::move(by);
   }
   Episode& now() const { return *row.episode; }
   Simulator<M>& sim() { return made_->sim_; }
@@ -387,7 +311,7 @@ class Environment final : public AnyEnvironment {
       shaped_->shape(j, row.shapes[j]);
     } else {
       shaped_ = shaped();
-      made_ = made_->with(model_of(shaped_));
+      replace(made_->with(model_of(shaped_)));
     }
     const Model& model = made_->model();
     if (model.predicted) sim().of(j).predicted = model.predicted[j];

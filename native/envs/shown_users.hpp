@@ -20,6 +20,7 @@ class ShownUsers {
   struct User {
     Facts shown, now;
     std::int32_t version = 0;    // how often it has changed
+    std::int32_t of_runs = 0;    // when its last runs had, or whether its columns are the same, last
     i64 look = 0, compared = 0;  // when its jobs were counted, and when it was compared
     // whether its columns are the same for all of its jobs; of others, requested times stand for runs
     bool is_same = false;
@@ -40,6 +41,8 @@ class ShownUsers {
   }
   // The version of what is shown of a user; whether that is the same for all of its jobs, and its columns.
   std::int32_t version(std::size_t user) const { return users_[user].version; }
+  // Since which version nothing but how many jobs run and wait has changed.
+  std::int32_t version_of_runs(std::size_t user) const { return users_[user].of_runs; }
   bool is_same(std::size_t user) const { return users_[user].is_same; }
   const float* values(std::size_t user) const { return &values_[user * table_.of_users.size()]; }
   i64 running(std::size_t user) const { return users_[user].now.running; }
@@ -78,6 +81,7 @@ class ShownUsers {
     user.shown = user.now;
     ++user.version;
     const bool was_same = std::exchange(user.is_same, n > 0 && user.now.runs.back() >= 0);
+    if (have_run || user.is_same != was_same) user.of_runs = user.version;
     if (user.is_same) write(s, j, of, {!was_same || have_run, !was_same || is_counted});
   }
 

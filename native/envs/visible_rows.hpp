@@ -209,7 +209,11 @@ class VisibleRows {
     const bool is_same = users_.is_same(user);
     if (is_same) {
       const float* value = users_.values(user);
-      for (const Table::Written& each : table_.of_users) fill_column(each.column, i, end, *value++);
+      const bool have_run = shown.version < users_.version_of_runs(user);
+      for (const Table::Written& each : table_.of_users) {
+        if (have_run || each.sees_counts) fill_column(each.column, i, end, *value);
+        ++value;
+      }
     }
     if (is_same && table_.of_both.empty()) return end;
     for (; i < end; ++i) {
