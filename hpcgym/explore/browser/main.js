@@ -12,7 +12,7 @@ function fillPage() {
   document.title = head.name;
   $("name").textContent = head.name;
   $("about").textContent = `${plural(jobs.n, head.what)}, ${plural(runs[0].processors, "processor")}`;
-  if (head.begin) $("about").textContent += `, of which ${atBeginning()}`;
+  if (head.begin) $("about").textContent += `; ${atBeginning()}`;
   const measures = ["wait_time", "bsld", "requested_processors", ...(runs.length > 1 ? ["difference"] : [])];
   const options = [...Object.keys(jobs.kinds), ...measures];
   S.colour = options[0];
