@@ -1,14 +1,11 @@
 """Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
 
-To read an algorithm from top to bottom, take ``job_ppo``, which learns on the vector environments
-themselves, or ``rule_es``, which finds a formula for a scheduler: both by ``train(make, seed,
-steps)``, as the suite calls it. What agents share:
-``replays``, the searches on replays of whole logs (``rule_es``, ``net_es``), by ``evolution``;
-``practice``, where they learn and where the numbers of a training go; ``job_view``, what they see.
-``xnes`` is a search for weights; where it looks, and how searches go side by side, is in
-``search``. ``maskable_ppo`` trains a network by Stable-Baselines3, in the same way;
-``behaviour_cloning`` teaches it ``recordings`` of what policies do, which need Minari as files.
-Files of networks are in ``network_files``.
+To read an algorithm from top to bottom, take ``rule_es``, which finds a formula for a scheduler by
+``train(make, seed, steps)``, as the suite calls it. What agents share: ``replays``, the searches on
+replays of whole logs (``rule_es``, ``net_es``), by ``evolution``; ``practice``, where they learn
+and where the numbers of a training go. ``xnes`` is a search for weights; where it looks, and how
+searches go side by side, is in ``search``. ``behaviour_cloning`` teaches a network ``recordings``
+of what policies do, which need Minari as files. Files of networks are in ``network_files``.
 ``weight_bandit`` learns while it schedules, ``runtime_regression`` predicts run times, and
 ``lookahead`` learns nothing: it plans.
 
@@ -19,9 +16,9 @@ which ``tensor_bundle`` reads. ``settings`` has what agents are told, for Python
 line.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` needs
-river, ``onnx_models`` needs onnxruntime, all in the extra ``agents``: they are imported with those
-modules, not with this one. The others, ``xnes`` among them, need none of them.
+file of one is named. Networks need PyTorch, ``runtime_regression`` needs river, ``onnx_models``
+needs onnxruntime, all in the extra ``agents``: they are imported with those modules, not with this
+one. The others, ``xnes`` among them, need none of them.
 """
 
 from __future__ import annotations
@@ -43,20 +40,16 @@ _KIND = "the file of an agent of this version"
 #: Name of an agent, as in its file -> module that loads it. Files of networks are archives, which
 #: PyTorch reads; the others are JSON.
 AGENTS = {
-    "clone": "maskable_ppo",
-    "job-ppo": "job_ppo",
-    "maskable-ppo": "maskable_ppo",
+    "clone": "behaviour_cloning",
     "xnes": "xnes",
 }
-_NETWORKS = ("job_ppo", "maskable_ppo")
+_NETWORKS = ("behaviour_cloning",)
 
 #: The agent that learns a policy of schedulers, ``network:FILE``.
 NETWORK = "net-es"
 
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {
-    "job-ppo": ("job_ppo", "JobPpo"),
-    "maskable-ppo": ("maskable_ppo", "MaskablePpo"),
     "net-es": ("net_es", "NetEs"),
     "rule-es": ("rule_es", "RuleEs"),
     "xnes": ("xnes", "Xnes"),

@@ -21,14 +21,10 @@ FORMAT = 1
 #: What files of networks have, where they have it.
 _KINDS = {
     "agent": str, "env_id": str, "env_options": dict, "network": dict, "weights": dict,
-    "value": dict, "width": int, "units": list,
 }  # fmt: skip
 
 #: What is said of a training that went wrong.
 DIVERGED = "the training has led to weights that are no numbers; a lower learning_rate may help"
-
-#: Entries that hold numbers of a network.
-_LEARNED = ("weights", "value")
 
 #: No number that was learned is near it; sums of products of such numbers are finite in float32.
 _MOST = 1e12
@@ -46,7 +42,7 @@ def write(path: str | Path, contents: Mapping[str, Any]) -> None:
     ------
     HpcgymError : a weight is not a finite number; the file stays as it was.
     """
-    if not are_finite(_tensors_in([contents.get(name) for name in _LEARNED])):
+    if not are_finite(_tensors_in(contents.get("weights"))):
         raise HpcgymError(f"{path} is not written: {DIVERGED}")
     with whole_file(path, folders=True) as part:
         torch.save({"format": FORMAT, **contents}, part)

@@ -1,4 +1,4 @@
-"""Where agents practise: environments of a workload's parts, and episodes that are played.
+"""Where agents practise: environments of a workload's parts.
 
 An agent that learns has ``train(make, seed, steps)``, as in the suite. ``make`` is a :class:`Make`:
 the suite has one for each of its tasks, and :func:`maker` makes one for any workload.
@@ -14,9 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpcgym.envs.core.base import kind_of
 from hpcgym.errors import HpcgymError, check_choice, installing
 from hpcgym.files.writing import csv_text, whole_text
@@ -24,16 +21,10 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 from hpcgym.workload.load import load_workload
 
-# --- Environments and episodes --------------------------------------------------------------------
-
-#: Observations of a vector environment -> its actions.
-Act = Callable[[Any], Any]
+# --- Environments ---------------------------------------------------------------------------------
 
 #: The share of the time for learning that is held out, and by which agents are chosen.
 HELD = 0.25
-
-_MOST_SLICES = 64  # of the validation part that are played
-_JUDGED = 20  # a part of the steps is for playing these once
 
 
 class Make:
@@ -144,70 +135,9 @@ class Spending:
             raise HpcgymError(f"steps must be at least 1, not {steps}")
         self.steps, self.done = steps, 0
 
-    @property
-    def left(self) -> float:
-        """The share that is left, from 1 to 0."""
-        return max(1.0 - self.done / self.steps, 0.0)
-
     def pays(self, steps: float) -> bool:
         """Tell whether so many are left."""
         return self.done + steps <= self.steps
-
-
-def play(
-    env: Any, act: Act, seeds: Sequence[int], episodes: int, spent: Spending
-) -> NDArray[np.float64]:
-    """Return what each environment gains in its first episodes, (num_envs, episodes) float64.
-
-    Environments with the same seed meet the same episodes.
-
-    Parameters
-    ----------
-    env : a vector environment that resets itself in the next step.
-    act : is given its observations.
-    seeds : one for each environment.
-    """
-    observation, _ = env.reset(seed=list(seeds))
-    return _played(env, act, observation, episodes, spent)
-
-
-def judging(make: Make, spent: Spending) -> Callable[[Act], float]:
-    """Return what plays the validation part: the mean bounded slowdown over its slices.
-
-    At most 64 slices are played, spread over the part; fewer where their jobs are more than a
-    twentieth of the steps.
-    """
-    single = make("validation")
-    listing = single.unwrapped.episodes.listing
-    single.close()
-    jobs = sum(part.stop - part.start for part in listing) / len(listing)
-    most = min(len(listing), _MOST_SLICES, max(int(spent.steps / _JUDGED / jobs), 1))
-    chosen = np.linspace(0, len(listing) - 1, most).astype(int)
-    names = [listing[place].name for place in chosen.tolist()]
-    env = make("validation", num_envs=len(names), reward="bsld", copy=False, threads=1)
-
-    def value(act: Act) -> float:
-        observation: Any = None
-        for place, name in enumerate(names):
-            mine = np.arange(len(names)) == place
-            observation, _ = env.reset(seed=0, options={"slice": name, "reset_mask": mine})
-        return -float(_played(env, act, observation, 1, spent).mean())
-
-    return value
-
-
-def _played(
-    env: Any, act: Act, observation: Any, episodes: int, spent: Spending
-) -> NDArray[np.float64]:
-    gained = np.zeros((env.num_envs, episodes))
-    over = np.zeros(env.num_envs, np.int64)
-    while (over < episodes).any():
-        alive = np.flatnonzero(over < episodes)
-        observation, rewards, terminated, truncated, _ = env.step(act(observation))
-        gained[alive, over[alive]] += rewards[alive]
-        over += terminated | truncated
-        spent.done += env.num_envs
-    return gained
 
 
 # --- Where the numbers of a training go -----------------------------------------------------------

@@ -215,11 +215,6 @@ class XnesSettings(Settings):
 
 # --- What policies do, and clones of it -----------------------------------------------------------
 
-_BATCH = "Samples of one step of Adam."
-# one that is too high, even infinite, ends as the training tells
-_RATE = "Learning rate at the beginning; it falls to 0 over the training."
-_WIDTH = "Units of each hidden layer of the network."
-
 
 @dataclass(frozen=True)
 class RecordSettings(EpisodeSettings):
@@ -235,35 +230,24 @@ class CloneSettings(Settings):
 
     steps: int = whole(2000, "Batches to learn from.", 1)
     seed: int = whole(0, "Seed of the network, and of the order of batches.", 0)
-    batch_size: int = whole(256, _BATCH, 1, options=None)
-    learning_rate: float = real(3e-3, _RATE, "R", most=math.inf, options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-
-
-# --- Agents that practise -------------------------------------------------------------------------
-
-_SHARE = "Share of the log's time to learn from"
-
-
-@dataclass(frozen=True)
-class PracticeSettings(Settings):
-    """The jobs from which an agent learns, and the length of its training."""
-
-    train_share: float = setting(0.5, _SHARE + "; its last quarter is to choose by.", "SHARE")
-    jobs: int = setting(256, "Jobs of a slice.", "N")
-    steps: int = whole(
-        500_000,
-        "Steps of all environments together, including those for choosing.",
-        1,
+    batch_size: int = whole(256, "Samples of one step of Adam.", 1, options=None)
+    # one that is too high, even infinite, ends as the training tells
+    learning_rate: float = real(
+        3e-3, "Learning rate at the beginning; it falls to 0.", "R", most=math.inf, options=None
     )
-    seed: int = whole(0, "Seed of the agent, of exploration and of the episodes.", 0)
+    width: int = whole(32, "Units of each hidden layer.", 1, options=None)
+
+
+# --- Searches on replays --------------------------------------------------------------------------
+
+_SHARE = "Share of the log's time to learn from, from its beginning."
 
 
 @dataclass(frozen=True)
 class ReplaySettings(Settings):
     """The jobs from which an agent learns that replays whole logs."""
 
-    train_share: float = setting(0.5, _SHARE + ", from its beginning.", "SHARE")
+    train_share: float = setting(0.5, _SHARE, "SHARE")
     seed: int = whole(0, "Seed of the search.", 0)
 
 
@@ -320,49 +304,3 @@ class NetEsSettings(SearchSettings):
         super().__post_init__()
         if self.population % 2:
             raise HpcgymError(f"population must be even, not {self.population}")
-
-
-@dataclass(frozen=True)
-class JobPpoSettings(Settings):
-    """How PPO is trained; see :class:`hpcgym.agents.job_ppo.JobPpo`."""
-
-    n_envs: int = whole(64, "Environments side by side, in one batch.", 1, options=("--envs",))
-    n_steps: int = whole(64, "Steps of each environment in a rollout.", 1, options=None)
-    batch_size: int = whole(1024, _BATCH, 1, options=None)
-    n_epochs: int = whole(6, "How often each rollout is learned from.", 1, options=None)
-    learning_rate: float = real(5e-3, _RATE, "R", most=math.inf)
-    gamma: float = real(0.999, "Discount of what comes a step later.", "G", most=1.0)
-    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", most=1.0, options=None)
-    clip: float = real(0.2, "How far probabilities may move in a rollout.", "C", options=None)
-    ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)
-    reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
-    every: float = real(
-        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
-    )
-
-
-@dataclass(frozen=True)
-class MaskablePpoSettings(Settings):
-    """How MaskablePPO is trained; see :class:`hpcgym.agents.maskable_ppo.MaskablePpo`."""
-
-    resume: str | None = setting(
-        None, "Go on with the weights of this agent, or of this clone.", "FILE"
-    )
-    n_envs: int = whole(32, "Environments side by side, in one batch.", 1, options=("--envs",))
-    reference: str = setting(
-        "sjf", "Policy by whose mean BSLD the rewards of an episode are divided.", "NAME",
-        options=None,
-    )  # fmt: skip
-    power: float = real(
-        0.5, "Power of that BSLD; see :class:`hpcgym.agents.maskable_ppo.RelativeRewards`.", "P",
-        options=None,
-    )  # fmt: skip
-    n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
-    batch_size: int = whole(1024, _BATCH, 1, options=None)
-    n_epochs: int = whole(4, "How often each rollout is learned from.", 1, options=None)
-    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
-    gamma: float = real(1.0, "Discount of what comes a step later.", "G", options=None)
-    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
-    ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
-    width: int = whole(32, _WIDTH, 1, options=None)

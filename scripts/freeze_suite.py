@@ -7,6 +7,11 @@ prints the digests of the logs of tasks, and their references, as lines of ``tas
 reference is the best of the task's ``references`` on what agents may learn from, by the score of
 the suite; "static" stands there for the best of 200 weights that do not change.
 
+    python scripts/freeze_suite.py rank order aged-hold aged:relax=12h
+
+prints the scores of schedulers on what agents may learn from, and how far they are above the first.
+By this a rule is chosen that is to be named: not by the test.
+
     python scripts/freeze_suite.py tell order
 
 prints what random actions, EASY and all references reach on the test, as the suite scores it, what
@@ -104,6 +109,32 @@ def lines_of(task: Task) -> str:
     return "\n".join([*lines, *table])
 
 
+# --- What is chosen on training -------------------------------------------------------------------
+
+
+def ranked(task: Task, texts: Sequence[str]) -> str:
+    """Return scores of schedulers on the training part as a table in Markdown, the best first."""
+    logs = evaluations(task, "train")
+    every = {text: gains(logs, text) for text in texts}
+    first, block, rows = every[texts[0]], block_of(task), []
+    for text, reached in every.items():
+        score, above = (
+            mean_of(weeks, block=block)
+            for weeks in (
+                [gain.counted for gain in reached],
+                [own.counted - other.counted for own, other in zip(reached, first, strict=True)],
+            )
+        )
+        broken = ", ".join(
+            log.log.name for log, gain in zip(logs, reached, strict=True) if gain.broken
+        )
+        cells = [f"{m.value:.2f} [{m.low:.2f}, {m.high:.2f}]" for m in (score, above)]
+        rows.append((score.value, " | ".join([f"`{text}`", *cells, broken or "kept"])))
+    headings = f"scheduler | score on training | above `{texts[0]}` | gate"
+    lines = [line for _, line in sorted(rows, key=lambda row: -row[0])]
+    return "\n".join(f"| {line} |" for line in (headings, "---|---|---|---", *lines))
+
+
 # --- What a task can tell -------------------------------------------------------------------------
 
 #: Who -> log -> what it reached there.
@@ -192,11 +223,14 @@ def without(task: Task, agent: str, seed: int = 0) -> Found:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print what tasks are to be frozen with, what they tell, or what agents reach on new logs."""
+    """Print what tasks are to be frozen with and tell, or what schedulers and agents reach."""
     word, *names = arguments or [""]
     if word == "freeze":
         for task in find_tasks(",".join(names) or None):
             print(f"{lines_of(task)}\n", flush=True)
+    elif word == "rank" and len(names) > 1:
+        for task in find_tasks(names[0]):
+            print(ranked(task, names[1:]), flush=True)
     elif word == "tell":
         for task in find_tasks(",".join(names) or None):
             print(text_of(task, told_of(task)), flush=True)
@@ -205,7 +239,9 @@ def main(arguments: Sequence[str]) -> None:
         for task in find_tasks(",".join(tasks)):
             print(text_of(task, without(task, agent)), flush=True)
     else:
-        raise HpcgymError("usage: freeze TASK..., tell TASK..., or without TASK... AGENT")
+        raise HpcgymError(
+            "usage: freeze TASK..., rank TASK NAME..., tell TASK..., or without TASK... AGENT"
+        )
 
 
 if __name__ == "__main__":

@@ -68,9 +68,9 @@ def run_agent(
     Options
     -------
     agent NAME|FILE|MODULE:CLASS : Any scheduler, random, or reference, the rule to beat;
-        job-ppo, rule-es, net-es, xnes or maskable-ppo, trained here; a saved agent (.pt, .json); a
-        model of Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from
-        this folder too. A class with train(make, seed, steps) is trained for each task, once for
+        rule-es, net-es or xnes, trained here; a saved agent (.pt, .json); a model of
+        Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from this folder
+        too. A class with train(make, seed, steps) is trained for each task, once for
         each of five seeds; equal trainings are done once. Their steps are counted, and more than
         the task allows are refused.
     tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
@@ -196,7 +196,6 @@ def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
 
 def _facts(task: Any) -> dict[str, Any]:
     """Return a task as a row of the list."""
-    from hpcgym.envs.ids import successor
     from hpcgym.workload.archive import find, find_own, is_trace
 
     def is_here(workload: str) -> bool:
@@ -206,7 +205,7 @@ def _facts(task: Any) -> dict[str, Any]:
     here = [log for log in task.logs if is_here(log.workload)]
     return {
         "task": task.name,
-        "environment": successor(task.env_id).removeprefix("hpcgym/"),
+        "environment": task.env_id.removeprefix("hpcgym/"),
         "logs": ", ".join(log.name for log in task.logs),
         "here": f"{len(here)} of {len(task.logs)}",
         "reference": task.reference,

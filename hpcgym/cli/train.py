@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
-from hpcgym.agents import TRAINED, ending_of, import_agent
+from hpcgym.agents import TRAINED, import_agent
 from hpcgym.agents.settings import (
     METHODS,
     CloneSettings,
     EpisodeSettings,
-    JobPpoSettings,
-    MaskablePpoSettings,
     NetEsSettings,
-    PracticeSettings,
     RecordSettings,
     ReplaySettings,
     RuleEsSettings,
     SearchSettings,
-    Settings,
     XnesSettings,
 )
 from hpcgym.cli import names, options
@@ -48,10 +43,9 @@ def train() -> None:
     """Train agents that learn to schedule.
 
     An agent is one file, which hpcgym evaluate takes. rule-es writes a scheduler with a formula,
-    and xnes a few weights. The others are networks and need PyTorch; all of these except job-ppo
-    also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C or SIGTERM, which Slurm
-    sends at a time limit, rule-es, job-ppo and maskable-ppo write what they have learned so far. A
-    training that fails leaves its file unchanged.
+    net-es a network that is a policy, and xnes a few weights. A clone needs PyTorch, of the extra
+    "agents" of hpcgym. After Ctrl-C or SIGTERM, which Slurm sends at a time limit, rule-es and
+    net-es write what they have learned so far. A training that fails leaves its file unchanged.
     """
 
 
@@ -312,107 +306,6 @@ class _Replayed:
                 warn_caller(f"{output}: {text}; others may wait longer still", HpcgymWarning)
 
 
-# --- Agents that practise -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Practice:
-    """How an agent is trained by its ``train(make, seed, steps)``."""
-
-    workload: WorkloadOption
-    practice: PracticeSettings
-    logs: _Logs
-    rules: options.PredictedRules
-    reading: PoolReading
-
-    def train(self, name: str, env: str, settings: Any, output: Path) -> None:
-        """Train an agent; what it needs is asked for before the workload is read."""
-        env_id = _id_of(env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
-        module, kind = TRAINED[name]
-        agent = getattr(import_agent(module), kind)(**vars(settings))
-        jobs, practice = self.reading.load(self.workload), self.practice
-        given = {"jobs": practice.jobs, **self.rules.given()}
-        make = import_agent("practice").maker(jobs, env_id, given, practice.train_share)
-        try:
-            agent.train(make, practice.seed, practice.steps, self.logs.opened())
-        except KeyboardInterrupt:
-            if agent.keep_best():
-                agent.save(output)
-                note(f"\nwrote {output}, the best so far")
-            else:
-                note("\nnothing is written: nothing has been learned yet")
-            raise
-        agent.save(output)
-        _told_where(output)
-
-
-def _trains(name: str, kind: type[Settings], *envs: str) -> Callable[[Callable[[], None]], None]:
-    """Make the command that trains an agent, of a function that has what is told of it.
-
-    Parameters
-    ----------
-    name : of the agent.
-    kind : its settings.
-    envs : environments that it acts in, the first by default.
-    """
-    ending = ending_of(name)
-
-    def command(
-        *, output: Any = Path(name + ending), force: Any = False, env: Any = envs[0],
-        practice: Any, settings: Any,
-    ) -> None:  # fmt: skip
-        practice.train(name, env, settings, output)
-
-    command.__annotations__ = {"output": _PT if ending == ".pt" else _JSON, "force": bool}
-    command.__annotations__ |= {"env": str, "practice": _Practice, "settings": kind}
-
-    def add(telling: Callable[[], None]) -> None:
-        command.__doc__ = f"""{inspect.cleandoc(telling.__doc__ or "")}
-
-Output
-------
-output FILE : File of the agent.
-
-Experiment
-----------
-env {"|".join(envs)} : The environment, its v1.
-"""
-        train.command(name)(command)
-
-    return add
-
-
-@_trains("job-ppo", JobPpoSettings, "JobSelection", "QueueOrdering")
-def _job_ppo() -> None:
-    """Learn to select the next job, or to order the queue, with masked PPO of one file.
-
-    The training starts from the best of a few known orders. It keeps the agent that is best on
-    a part of the jobs set apart for choosing.
-
-    Examples
-    --------
-    hpcgym train job-ppo --workload KTH-SP2 --steps 200000
-    hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv
-    hpcgym evaluate job-ppo.pt --workload KTH-SP2
-    """
-
-
-@_trains("maskable-ppo", MaskablePpoSettings, "JobSelection")
-def _maskable_ppo() -> None:
-    """Learn to select the next job, with MaskablePPO of Stable-Baselines3.
-
-    A small network looks at each visible job and gives it a score; the job with the highest one
-    starts next, or gets the reservation.
-
-    Examples
-    --------
-    hpcgym train maskable-ppo --workload KTH-SP2
-    hpcgym train maskable-ppo --workload lublin --resume clone.pt --seed 1
-    hpcgym train maskable-ppo --workload lublin --resume maskable-ppo.pt --output more.pt
-    hpcgym evaluate more.pt --workload lublin
-    """
-
-
 # --- What policies do -----------------------------------------------------------------------------
 
 
@@ -425,9 +318,9 @@ def train_clone(
     settings: CloneSettings,
     logs: _Logs,
 ) -> None:
-    """Train the network of maskable-ppo to select jobs as in a recording.
+    """Train a network to select jobs as in a recording.
 
-    A clone is a start for maskable-ppo, by its --resume.
+    A clone is a start for learning: examples/maskable_ppo.py goes on from one.
 
     Arguments
     ---------
@@ -441,7 +334,7 @@ def train_clone(
     --------
     hpcgym train record f1 --workload KTH-SP2 --backfill none --output f1-v0
     hpcgym train clone f1-v0
-    hpcgym train maskable-ppo --workload KTH-SP2 --resume clone.pt
+    hpcgym evaluate clone.pt --workload KTH-SP2
     """
     module = import_agent("behaviour_cloning")
     module.train(recording, log=logs.opened(), **vars(settings)).save(output)

@@ -40,8 +40,8 @@ def forms(env_id: str) -> tuple[str, str, str]:
 def successor(name: str) -> str:
     """Return the id that has taken the place of one by its last version; others as they are.
 
-    Saved agents and frozen tasks name the ids of their time. They may go on where only rewards have
-    changed, or more is to be seen.
+    Saved agents name the ids of their time. They may go on where only rewards have changed, or more
+    is to be seen.
     """
     before, _, version = name.removeprefix("hpcgym/").rpartition("-v")
     for env_id in IDS:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from maskable_ppo import MaskablePpo
 from mistakes import mistakes_of
 from plain_envs import plain
 
 from hpcgym.agents import behaviour_cloning as cloning
 from hpcgym.agents import load
-from hpcgym.agents.maskable_ppo import MaskablePpo
+from hpcgym.agents.behaviour_cloning import Clone
 from hpcgym.agents.practice import maker
 from hpcgym.agents.recordings import Recording, record
 
@@ -34,7 +35,7 @@ def recording() -> Recording:
 
 
 @pytest.fixture(scope="module")
-def clone(recording: Recording) -> MaskablePpo:
+def clone(recording: Recording) -> Clone:
     return cloning.train(recording, steps=800)
 
 
@@ -42,7 +43,7 @@ def weights(agent: Any) -> torch.Tensor:
     return torch.cat([weight.flatten() for weight in agent.network.state_dict().values()])
 
 
-def test_it_does_what_the_policy_does(clone: MaskablePpo) -> None:
+def test_it_does_what_the_policy_does(clone: Clone) -> None:
     fresh = record("sjf", WORKLOAD, record_episodes=4, seed=9, part="test", **SMALL)
     chosen = [
         clone.act({name: field[k] for name, field in fresh.observations.items()})
@@ -52,7 +53,7 @@ def test_it_does_what_the_policy_does(clone: MaskablePpo) -> None:
 
 
 def test_it_is_the_same_for_the_same_seed_and_kept(
-    clone: MaskablePpo, recording: Recording, tmp_path: Path
+    clone: Clone, recording: Recording, tmp_path: Path
 ) -> None:
     assert torch.equal(weights(cloning.train(recording, steps=800)), weights(clone))
     assert not torch.equal(weights(cloning.train(recording, steps=800, seed=1)), weights(clone))
@@ -78,7 +79,7 @@ def test_a_log_is_told(recording: Recording) -> None:
     assert log[-1][1]["train/learning_rate"] == pytest.approx(3e-3 / 45)  # it falls to 0
 
 
-def test_maskable_ppo_begins_with_a_clone(clone: MaskablePpo, tmp_path: Path) -> None:
+def test_maskable_ppo_begins_with_a_clone(clone: Clone, tmp_path: Path) -> None:
     clone.save(tmp_path / "clone.pt")
     make = maker(WORKLOAD, "hpcgym/JobSelection-v2", {"jobs": 20, "window": 16})
     agent = MaskablePpo(resume=str(tmp_path / "clone.pt"), learning_rate=0.0, n_envs=2, n_steps=16)

@@ -17,7 +17,6 @@ from mistakes import mistakes_of
 from plain_envs import USUAL, plain
 
 from hpcgym.agents import load, save_spec
-from hpcgym.agents.maskable_ppo import RelativeRewards
 from hpcgym.agents.saved import read_spec
 from hpcgym.errors import TrainingWarning
 from hpcgym.study import evaluate
@@ -25,6 +24,7 @@ from hpcgym.workload import load_workload
 
 pytest.importorskip("sb3_contrib")
 
+from maskable_ppo import RelativeRewards
 from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize

@@ -11,14 +11,10 @@ from click.testing import CliRunner
 from mistakes import mistakes_of
 
 from hpcgym.agents import behaviour_cloning, recordings
-from hpcgym.agents.job_ppo import JobPpo
-from hpcgym.agents.maskable_ppo import MaskablePpo
 from hpcgym.agents.net_es import NetEs
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
-    JobPpoSettings,
-    MaskablePpoSettings,
     NetEsSettings,
     RecordSettings,
     RuleEsSettings,
@@ -37,10 +33,8 @@ from hpcgym.errors import HpcgymError
 #: Command of ``hpcgym train`` -> what has the same settings in Python, and their dataclass.
 TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
-    "job-ppo": (JobPpo, JobPpoSettings),
     "rule-es": (RuleEs, RuleEsSettings),
     "net-es": (NetEs, NetEsSettings),
-    "maskable-ppo": (MaskablePpo, MaskablePpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
     "record": (recordings.record, RecordSettings),
 }

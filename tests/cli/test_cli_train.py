@@ -35,72 +35,9 @@ def board(agent: str, *words: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "env", "ending", "small"),
-    [
-        ("job-ppo", "QueueOrdering", "pt", ("--envs", "2")),
-        ("maskable-ppo", None, "pt", ("--envs", "4", "--backfill", "none")),
-    ],
-)
-def test_agents_are_trained_and_evaluated(
-    name: str, env: str | None, ending: str, small: tuple[str, ...]
-) -> None:
-    short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
-    where = () if env is None else ("--env", env)
-    logs = ("--log", "log.csv", "--tensorboard", "logs")
-    done = succeed("train", name, *short, "--steps", "1000", *small, *where, *logs)
-    assert done.stdout == ""
-    assert f"wrote {name}.{ending}" in done.stderr
-    first, *rows = Path("log.csv").read_text().splitlines()
-    assert "mean_bsld" in first
-    assert rows
-    assert list(Path("logs").rglob("events.out.tfevents*"))
-    if "--backfill" in small:
-        assert load(f"{name}.{ending}").env_options["backfill"] == "none"
-    around = ("--start", "warm", "--arrivals", "continue", "--horizon", "7d")
-    assert board(f"{name}.{ending}", *short, *around, "--number", "2", "--budget", "5")
-
-
-@pytest.mark.parametrize(
-    ("name", "ending", "broken"),
-    [
-        ("job-ppo", "pt", "hpcgym.agents.practice._played"),
-        ("maskable-ppo", "pt", "sb3_contrib.MaskablePPO.train"),
-    ],
-)
-def test_ctrl_c_leaves_the_best_so_far(
-    name: str, ending: str, broken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps_told: list[int] = []
-
-    def interrupt(steps: int, values: Any) -> None:
-        steps_told.append(steps)
-        if name != "maskable-ppo" or len(steps_told) > 1:  # it is told before it has learned
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("hpcgym.cli.train._show", interrupt)
-    short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
-    done = run("train", name, *short, "--steps", "10000")
-    assert done.exit_code == 130
-    assert f"wrote {name}.{ending}, the best so far" in done.stderr
-    assert load(f"{name}.{ending}").env_id
-
-    def nothing(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    Path(f"{name}.{ending}").unlink()
-    steps_told.clear()
-    monkeypatch.setattr(broken, nothing)
-    done = run("train", name, *short, "--steps", "4000")
-    assert done.exit_code == 130
-    assert "nothing is written: nothing has been learned yet" in done.stderr
-    assert not Path(f"{name}.{ending}").exists()
-
-
-@pytest.mark.parametrize(
     ("name", "more", "kept"),
     [
         ("rule-es", ("--generations", "9999"), "wrote agent.toml, what was found so far"),
-        ("job-ppo", ("--steps", "9999999", "--jobs", "30"), "wrote agent.pt, the best so far"),
         (
             "xnes",
             ("--budget", "99999999", "--episodes", "whole"),
@@ -193,8 +130,6 @@ def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:
     succeed("train", "clone", "mixed-v0", "--steps", "5", "--log", "clone.csv")
     assert (load("clone.pt").name, load("clone.pt").env_options["backfill"]) == ("clone", "none")
     assert Path("clone.csv").read_text().startswith("steps,train/loss")
-    short = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
-    succeed("train", "maskable-ppo", *short, "--resume", "clone.pt")
 
 
 def test_a_dispatcher_is_recorded_on_nodes() -> None:

@@ -112,8 +112,8 @@ def xnes(path: Path) -> Reader:
 
 
 def network(path: Path) -> Reader:
-    agent = agents.maskable_ppo.MaskablePpo()
-    agent.network = agents.maskable_ppo.MaskedJobNetwork(8, 12, 4)
+    agent = agents.behaviour_cloning.Clone()
+    agent.network = agents.behaviour_cloning.MaskedJobNetwork(8, 12, 4)
     agent.made_for({"features": ["wait"], "window": 16})
     agent.save(path)
     return agents.load

@@ -35,7 +35,6 @@ from hpcgym.study.suite.tasks import (
     late,
     learned_from,
     reference_of,
-    settled_options,
 )
 from hpcgym.units import HOUR_S
 from hpcgym.validation.promises import promises_to_heads
@@ -132,7 +131,7 @@ class Evaluation:
             ):
                 continue
             there = theirs.get(option, usual[option])
-            here = settled_options(task).get(option, usual[option])
+            here = task.options.get(option, usual[option])
             if _listed(there) != _listed(here):
                 raise HpcgymError(f"{name} is for {option}={there!r}, and {task.name} has {here!r}")
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from hpcgym.agents.practice import Make
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.base import kind_of
-from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_each_once, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import plain
@@ -72,8 +71,7 @@ class Task:
     Attributes
     ----------
     name : its id.
-    env_id, options : the environment, by its id when the task was frozen, with its arguments other
-        than the jobs and their parts.
+    env_id, options : the environment, with its arguments other than the jobs and their parts.
     logs : logs on which it is played and scored.
     training : logs from which agents learn: the first halves of ``logs``, or generated jobs.
     further : logs on which it may be played if they are named; they do not count. A log with a
@@ -325,7 +323,7 @@ def practice(task: Task, logs: Iterable[TaskLog] | None = None) -> Make:
     """
     task = tasks()[task.like] if task.like else task
     jobs = {log.name: learned_from(task, log) for log in (task.training if logs is None else logs)}
-    return Make(jobs, successor(task.env_id), _options(task))
+    return Make(jobs, task.env_id, _options(task))
 
 
 def environment(task: Task, log: TaskLog, part: str = "test", factor: float = 1.0) -> Any:
@@ -347,22 +345,13 @@ def environment(task: Task, log: TaskLog, part: str = "test", factor: float = 1.
         given |= {"part": "test", "train_share": task.share}
     jobs = jobs if factor == 1 else stretched(jobs, factor)
     given |= {"workload": jobs} | ({} if task.window else dict(_WHOLE))
-    return gymnasium.make(successor(task.env_id), disable_env_checker=True, **given)
-
-
-#: What was usual when the tasks were frozen, and is not any more.
-_USUAL_THEN = {"window": 1024}
-
-
-def settled_options(task: Task) -> dict[str, Any]:
-    """Return the options of a task with what it does not say, as it was usual then."""
-    return {**_USUAL_THEN, **task.options}
+    return gymnasium.make(task.env_id, disable_env_checker=True, **given)
 
 
 def _options(task: Task) -> dict[str, Any]:
     """Return the arguments of a task's environment, of a file's lists with tuples."""
     window = {"jobs": task.window} if task.window else {}
-    given = {**settled_options(task), **window}
+    given = {**task.options, **window}
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
     }

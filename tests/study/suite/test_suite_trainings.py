@@ -44,8 +44,6 @@ def curve(path: Path) -> list[dict[str, str]]:
         ("rule-es", "mini-weights", "{}.toml"),
         ("net-es", "mini-order", "{}.json"),
         ("xnes", "mini-weights", "lake/{}.json"),
-        ("job-ppo", "mini-order", "lake/{}.pt"),
-        ("maskable-ppo", "mini-select", "lake/{}.pt"),
     ],
 )
 def test_the_agent_that_is_kept_plays_as_it_did(
@@ -55,8 +53,6 @@ def test_the_agent_that_is_kept_plays_as_it_did(
 
     It takes most of the steps that are allowed, and no more: rollouts and generations are whole.
     """
-    if place.endswith(".pt"):
-        pytest.importorskip("torch")
     done = play(agent, task, tmp_path / "done")
     assert not board_of([done]).failed
     assert done.tasks[task]["trained"]

@@ -1,4 +1,4 @@
-"""The agents of one file: what they learn by, that seeds make them, and their files."""
+"""The example of PPO in one file: what it learns by, and that seeds make it."""
 
 from __future__ import annotations
 
@@ -6,45 +6,39 @@ import itertools
 import math
 
 import gymnasium
+import job_ppo
 import numpy as np
 import pytest
 import torch
-from mistakes import mistakes_of
-
-from hpcgym.agents import TRAINED, contents_of, import_agent, load
-from hpcgym.agents.job_ppo import (
+from job_ppo import (
     JobNetwork,
     JobPpo,
     batch_of,
     generalised_advantages,
     in_windows,
+    judging,
     log_probabilities,
 )
-from hpcgym.agents.job_view import ORDERS, seen
-from hpcgym.agents.network_files import write
-from hpcgym.agents.practice import Spending, judging, maker
+from job_view import ORDERS, seen
+from mistakes import mistakes_of
+
+from hpcgym.agents.practice import Spending, maker
 from hpcgym.envs.core.observation import CLUSTER_SIZE
 
 pytestmark = pytest.mark.slow
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
 OPTIONS = {"jobs": 40, "window": 16, "horizon": "1d"}
-SMALL = {
-    "job-ppo": (JobPpo, {"n_envs": 3, "n_steps": 16, "batch_size": 24, "width": 4}),
-}
-PLACES = {
-    "job-ppo": ("JobSelection", "QueueOrdering"),
-}
-CASES = [(name, place) for name, places in PLACES.items() for place in places]
+SMALL = {"n_envs": 3, "n_steps": 16, "batch_size": 24, "width": 4}
+PLACES = ("JobSelection", "QueueOrdering")
 
 
 def make_of(place: str):
     return maker(WORKLOAD, f"hpcgym/{place}-v2", OPTIONS, 1.0)
 
 
-def trained(name: str, place: str, seed: int = 0, show=None):
-    kind, small = SMALL[name]
-    return kind(**small).train(make_of(place), seed, 3000, show)
+def trained(place: str, seed: int = 0, show=None):
+    return JobPpo(**SMALL).train(make_of(place), seed, 3000, show)
 
 
 def numbers(agent) -> np.ndarray:
@@ -71,64 +65,37 @@ def play(agent, place: str) -> list:
 @pytest.fixture(scope="module")
 def training_log():
     """What was told while the agents were trained."""
-    return {case: [] for case in CASES}
+    return {place: [] for place in PLACES}
 
 
 @pytest.fixture(scope="module")
 def agents(training_log):
     return {
-        case: trained(
-            *case, show=lambda steps, values, case=case: training_log[case].append(values)
-        )
-        for case in CASES
+        place: trained(place, show=lambda _, told, place=place: training_log[place].append(told))
+        for place in PLACES
     }
 
 
-def test_all_that_the_suite_trains_are_here() -> None:
-    others = {"maskable-ppo", "net-es", "rule-es", "xnes"}  # which have tests of their own
-    assert {*TRAINED} - others == {*SMALL}
-    for name, (kind, _) in SMALL.items():
-        module, called = TRAINED[name]
-        assert getattr(import_agent(module), called) is kind
+@pytest.mark.parametrize("place", PLACES)
+def test_the_same_seed_trains_the_same_agent_which_acts(agents, place: str) -> None:
+    again = trained(place)
+    assert np.array_equal(numbers(agents[place]), numbers(again))
+    assert play(agents[place], place) == play(again, place)
 
 
-@pytest.mark.parametrize(("name", "place"), CASES)
-def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> None:
-    again = trained(name, place)
-    assert np.array_equal(numbers(agents[name, place]), numbers(again))
-
-
-@pytest.mark.parametrize(("name", "place"), CASES)
-def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None:
-    agent = agents[name, place]
-    path = tmp_path / "agent.pt"
-    agent.save(path)
-    read = load(path)
-    assert (read.name, read.env_id) == (name, f"hpcgym/{place}-v2")
-    assert read.env_options.items() >= {"window": 16, "horizon": "1d"}.items()
-    assert play(read, place) == play(agent, place)
-    write(path, {**contents_of(path), "env_id": f"hpcgym/{place}-v1"})  # of the last version
-    assert load(path).env_id == f"hpcgym/{place}-v2"
-    assert play(load(path), place) == play(agent, place)
-
-
-@pytest.mark.parametrize(("name", "place"), CASES)
+@pytest.mark.parametrize("place", PLACES)
 def test_it_is_never_worse_than_its_beginning_on_validation(
-    agents, training_log, name: str, place: str
+    agents, training_log, place: str
 ) -> None:
-    """Beginnings are the known orders, or weights that do not change."""
-    kind, training_log = SMALL[name][0], training_log[name, place]
-    values = [
-        entry["validation/mean_bsld"] for entry in training_log if "validation/mean_bsld" in entry
-    ]
-    agent, judge = agents[name, place], judging(make_of(place), Spending(1))
+    """Beginnings are the known orders."""
+    told = training_log[place]
+    values = [entry["validation/mean_bsld"] for entry in told if "validation/mean_bsld" in entry]
+    agent, judge = agents[place], judging(make_of(place), Spending(1))
     assert (
-        judge(agent.actions)
-        == pytest.approx(min(values))
-        == training_log[-1].get("validation/least_mean_bsld", min(values))
+        judge(agent.actions) == pytest.approx(min(values)) == told[-1]["validation/least_mean_bsld"]
     )
     for order in ORDERS:
-        fresh = kind()
+        fresh = JobPpo()
         fresh.look_at(make_of(place)())
         fresh.order = order
         assert min(values) <= judge(fresh.actions)
@@ -171,7 +138,7 @@ def test_probabilities_of_orders_sum_to_one_and_are_those_of_draws() -> None:
     assert float(log_probabilities(scores, given, torch.tensor([0]))[0]) == 0.0
 
 
-@pytest.mark.parametrize("place", ["JobSelection", "QueueOrdering"])
+@pytest.mark.parametrize("place", PLACES)
 def test_masked_places_are_never_drawn(place: str) -> None:
     agent, rng = JobPpo(width=4), np.random.default_rng(0)
     make = make_of(place)
@@ -252,7 +219,6 @@ class Bandit(gymnasium.vector.VectorEnv):
 def test_a_tiny_task_is_learned(monkeypatch) -> None:
     """Which is the contrary of the order that it begins with, so something must be learned."""
     agent = JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02)
-    module = import_agent(TRAINED[agent.name][0])
     log: list[dict] = []
     monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "select"))
 
@@ -260,7 +226,7 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
         env = Bandit()
         return 2.0 - 200 * float(np.mean([env.step(act(env.reset()[0]))[1] for _ in range(40)]))
 
-    monkeypatch.setattr(module, "judging", lambda make, spent: judge)
+    monkeypatch.setattr(job_ppo, "judging", lambda make, spent: judge)
     agent.train(lambda **given: Bandit(), 0, 16_000, lambda steps, values: log.append(values))
     values = [entry["validation/mean_bsld"] for entry in log if "validation/mean_bsld" in entry]
     assert values[0] > 1.5

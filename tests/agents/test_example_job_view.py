@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import job_view
 import numpy as np
 import plain_envs
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from job_view import JOB
 from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.agents import job_view
-from hpcgym.agents.job_view import JOB
 from hpcgym.envs.core.observation import HORIZONS
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"

@@ -1,5 +1,8 @@
 """Masked PPO in one file: the agent selects the next job, or orders the queue.
 
+    python examples/job_ppo.py KTH-SP2 QueueOrdering
+    cd examples && hpcgym suite run --agent job_ppo:JobPpo --tasks order --output ppo
+
 Read :meth:`JobPpo.train` from top to bottom. What is drawn is an order of the visible jobs, one
 after the other by the softmax of their scores (Plackett 1975, Luce 1959): the places of jobs sorted
 by score plus Gumbel noise. In JobSelection only its first job says what happens; in QueueOrdering
@@ -9,41 +12,36 @@ without a job are never drawn.
 Schulman et al. 2017, arXiv:1707.06347, with generalised advantages (arXiv:1506.02438). An episode
 that is truncated goes on in what its last state is worth.
 
-The same small network looks at each visible job, at what :mod:`hpcgym.agents.job_view` makes of it
-and of the state, so neither the order of jobs in the window nor their number matters. What it says
-is added to the score of a known order, and is 0 at first: learning goes on from that order.
+The same small network looks at each visible job, at what :mod:`job_view` makes of it and of the
+state, so neither the order of jobs in the window nor their number matters. What it says is added to
+the score of a known order, and is 0 at first: learning goes on from that order. Needs PyTorch.
 
->>> from hpcgym.agents.job_ppo import JobPpo
->>> from hpcgym.agents.practice import maker
->>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v2", {"jobs": 20})
->>> agent = JobPpo(n_envs=2, n_steps=32, batch_size=32).train(make, seed=0, steps=128)
->>> agent.kind
-'select'
+This is an example of how to learn on the vector environments, and no good scheduler: of five
+trainings on KTH-SP2 none was better than the order SAF (``benchmarks/suite/README.md``).
 """
 
 from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import job_view
 import numpy as np
 import torch
+from job_view import JOB, ORDERS, Seen
 from numpy.typing import NDArray
 from torch import nn
 
-from hpcgym.agents import job_view
-from hpcgym.agents.job_view import JOB, ORDERS, Seen
-from hpcgym.agents.network_files import DIVERGED, weights_for, write
-from hpcgym.agents.practice import Act, Logger, Make, Spending, judging
+from hpcgym.agents.network_files import DIVERGED
+from hpcgym.agents.practice import Logger, Make, Spending, maker
 from hpcgym.agents.saved import settled_options
-from hpcgym.agents.settings import JobPpoSettings, takes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
-from hpcgym.envs.ids import successor
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError
 
 NAME = "job-ppo"
 KINDS = ("select", "order")
@@ -51,6 +49,9 @@ KINDS = ("select", "order")
 Floats = NDArray[np.float32]
 
 STATE_SIZE = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE
+
+#: Observations of a vector environment -> its actions.
+Act = Callable[[Any], Any]
 
 _SHARP = 8.0  # how sure the order to begin with is: its factor in scores, which are logits
 
@@ -60,7 +61,7 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    jobs : (n, len(JOB)) float32, as of :class:`hpcgym.agents.job_view.Seen`, as the next.
+    jobs : (n, len(JOB)) float32, as of :class:`job_view.Seen`, as the next.
     state : (B, STATE_SIZE) float32.
     base : (n,) float32, scores of the order to begin with.
     owner : (n,) int64, the decision of a job.
@@ -150,23 +151,43 @@ def in_environment(kind: str, scores: NDArray[Any], window: int) -> NDArray[Any]
     return actions
 
 
+_MOST_SLICES = 64  # of the validation part that are played
+_JUDGED = 20  # a part of the steps is for playing these once
 _CHOICE = 1.25  # a choice takes no more than so many times the longest before
+
 
 # --- The agent ------------------------------------------------------------------------------------
 
 
-@takes(JobPpoSettings)
+@dataclass(frozen=True)
+class Settings:
+    """How it is trained."""
+
+    n_envs: int = 64  # environments side by side, in one batch
+    n_steps: int = 64  # of each environment in a rollout
+    batch_size: int = 1024
+    n_epochs: int = 6  # how often each rollout is learned from
+    learning_rate: float = 5e-3  # at the beginning; it falls to 0
+    gamma: float = 0.999
+    gae_lambda: float = 0.97
+    clip: float = 0.2  # how far probabilities may move in a rollout
+    ent_coef: float = 0.0
+    width: int = 32  # of each hidden layer
+    reward: str = "bsld/easy"
+    every: float = 0.08  # share of the steps between two choices by validation
+
+
 class JobPpo:
     """An agent that PPO trains; it serves jobs from the highest score to the lowest.
 
     Parameters
     ----------
-    **settings : those of :class:`hpcgym.agents.settings.JobPpoSettings`.
+    **settings : those of :class:`Settings`.
 
     Attributes
     ----------
     network : its network, after training.
-    order : of :data:`hpcgym.agents.job_view.ORDERS`, the one to begin with.
+    order : of :data:`job_view.ORDERS`, the one to begin with.
     kind : "select" or "order", what its actions are.
     env_id, env_options : the environment that it was trained for.
     """
@@ -175,10 +196,9 @@ class JobPpo:
     each_log = True  # the suite trains one for each
 
     def __init__(self, **settings: Any) -> None:
-        self.plan = JobPpoSettings(**settings)
+        self.plan = Settings(**settings)
         self.kind, self.order = "", "saf"
         self.network = JobNetwork(1)
-        self.best: JobNetwork | None = None  # what a training has chosen so far
 
     def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> JobPpo:
         """Train; the same arguments give the same agent.
@@ -208,21 +228,21 @@ class JobPpo:
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
         least = self.choose_order(judge, spent)
-        self.best = copy.deepcopy(self.network)
+        best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         optimizer = torch.optim.Adam(self.network.parameters(), lr=plan.learning_rate, eps=1e-5)
 
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         resets = np.zeros(plan.n_envs, np.bool_)  # whether the next step only resets
-        judged = spent.left
+        judged = _left(spent)
 
         def pays_another() -> bool:
             return spent.pays(plan.n_steps * plan.n_envs + _CHOICE * max(costs))
 
         while pays_another():
             for group in optimizer.param_groups:
-                group["lr"] = plan.learning_rate * spent.left
+                group["lr"] = plan.learning_rate * _left(spent)
 
             # --- what the agent does, (n_steps, n_envs) ---
             taken: list[_Step] = []
@@ -277,15 +297,15 @@ class JobPpo:
             row = {f"train/{name}": mean for name, mean in zip(names, means, strict=True)}
             row["train/mean_reward"] = float(rewards.sum() / max(over.sum(), 1))  # of an episode
             row["train/steps_per_s"] = spent.done / (time.monotonic() - begun)
-            if judged - spent.left > plan.every or not pays_another():
-                judged = spent.left
+            if judged - _left(spent) > plan.every or not pays_another():
+                judged = _left(spent)
                 value = judge(self.actions)
                 if value < least:
-                    least, self.best = value, copy.deepcopy(self.network)
+                    least, best = value, copy.deepcopy(self.network)
                 row |= {"validation/mean_bsld": value, "validation/least_mean_bsld": least}
             if log is not None:
                 log(spent.done, row)
-        self.keep_best()
+        self.network = best
         env.close()
         return self
 
@@ -331,7 +351,7 @@ class JobPpo:
         """
         values: dict[str, float] = {}
         for self.order in ORDERS:
-            if not values or spent.left > 0.75:
+            if not values or _left(spent) > 0.75:
                 values[self.order] = judge(self.actions)
         self.order = min(values, key=lambda order: values[order])
         return values[self.order]
@@ -360,40 +380,6 @@ class JobPpo:
         """Return the action: the place of a job, or a score for each place."""
         action = self.actions(job_view.one(observation))[0]
         return int(action) if self.kind == "select" else action
-
-    def keep_best(self) -> bool:
-        """Be what a training that was interrupted had chosen; tell whether there was anything."""
-        if self.best is not None:
-            self.network = self.best
-        return self.best is not None
-
-    def save(self, path: str | Path) -> None:
-        """Write the agent, in such a way that a reader never sees half of it."""
-        contents = {
-            "agent": NAME,
-            "env_id": self.env_id,
-            "env_options": self.env_options,
-            "network": {"width": self.network.of_job.out_features},
-            "weights": self.network.state_dict(),
-            "kind": self.kind,
-            "order": self.order,
-        }
-        write(path, contents)
-
-
-def load(contents: Mapping[str, Any]) -> JobPpo:
-    """Return the agent of a file's contents; it takes no more memory than its weights do."""
-    agent = JobPpo()
-    older = {"selection": "select", "ordering": "order"}
-    kind = contents["kind"]
-    agent.kind = check_choice("kind", older.get(kind, kind), KINDS)
-    agent.order = check_choice("order", contents["order"], ORDERS)
-    agent.env_id, agent.env_options = successor(contents["env_id"]), contents["env_options"]
-    with torch.device("meta"):
-        agent.network = JobNetwork(**contents["network"])
-    weights = weights_for("weights", contents["weights"], agent.network.state_dict())
-    agent.network.load_state_dict(weights, assign=True)
-    return agent
 
 
 def generalised_advantages(
@@ -505,3 +491,63 @@ class _Rollout(NamedTuple):
         orders = torch.from_numpy(self.orders[those])
         kept = torch.from_numpy(self.counts[those]), torch.from_numpy(self.log_probs[those])
         return batch, orders, *kept
+
+
+# --- What validation says -------------------------------------------------------------------------
+
+
+def _left(spent: Spending) -> float:
+    """Return the share of the steps that is left, from 1 to 0."""
+    return max(1.0 - spent.done / spent.steps, 0.0)
+
+
+def judging(make: Make, spent: Spending) -> Callable[[Act], float]:
+    """Return what plays the validation part: the mean bounded slowdown over its slices.
+
+    At most 64 slices are played, spread over the part; fewer where their jobs are more than a
+    twentieth of the steps.
+    """
+    single = make("validation")
+    listing = single.unwrapped.episodes.listing
+    single.close()
+    jobs = sum(part.stop - part.start for part in listing) / len(listing)
+    most = min(len(listing), _MOST_SLICES, max(int(spent.steps / _JUDGED / jobs), 1))
+    chosen = np.linspace(0, len(listing) - 1, most).astype(int)
+    names = [listing[place].name for place in chosen.tolist()]
+    env = make("validation", num_envs=len(names), reward="bsld", copy=False, threads=1)
+
+    def value(act: Act) -> float:
+        observation: Any = None
+        for place, name in enumerate(names):
+            mine = np.arange(len(names)) == place
+            observation, _ = env.reset(seed=0, options={"slice": name, "reset_mask": mine})
+        return -float(_played(env, act, observation, 1, spent).mean())
+
+    return value
+
+
+def _played(
+    env: Any, act: Act, observation: Any, episodes: int, spent: Spending
+) -> NDArray[np.float64]:
+    gained = np.zeros((env.num_envs, episodes))
+    over = np.zeros(env.num_envs, np.int64)
+    while (over < episodes).any():
+        alive = np.flatnonzero(over < episodes)
+        observation, rewards, terminated, truncated, _ = env.step(act(observation))
+        gained[alive, over[alive]] += rewards[alive]
+        over += terminated | truncated
+        spent.done += env.num_envs
+    return gained
+
+
+def main(workload: str, env: str = "JobSelection", steps: str = "500000") -> None:
+    """Train on the first half of a workload, and compare on slices of the second."""
+    from hpcgym.study import evaluate
+
+    make = maker(workload, f"hpcgym/{env}-v2", {"jobs": 256})
+    agent = JobPpo().train(make, 0, int(steps), lambda done, told: print(done, dict(told)))
+    print(evaluate({"job-ppo": agent, "saf": "saf"}, workload).table)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
