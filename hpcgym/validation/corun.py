@@ -123,7 +123,7 @@ class SharedSchedule(NamedTuple):
     nodes, sockets, cores : nodes, sockets of each, cores of each socket.
     parts : of each node.
     files : the file system that jobs share; None: none, or one that slows no job down.
-    period : ticks, at multiples of which usage counts; 0: as jobs end.
+    period : ticks, after whose multiples usage counts; 0: as jobs end.
     """
 
     ticks: int
@@ -240,7 +240,7 @@ def check_starts(schedule: SharedSchedule) -> list[str]:
     violations += cases(end <= start, "job {} does not end after its start at {:.9f} s", seconds)
     happens = np.isin(start, np.concatenate((submit, end)))
     if schedule.period:
-        happens |= start % schedule.period == 0
+        happens |= (start - 1) % schedule.period == 0
     text = "job {} starts at {:.9f} s, when no job is submitted or ends"
     return violations + cases(~happens, text, seconds)
 

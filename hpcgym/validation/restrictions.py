@@ -204,10 +204,10 @@ def openings(result: Result) -> Times:
 
 
 def countings(result: Result) -> Times:
-    """Return when jobs start as usage counts anew, by the period of fair share, (k,) [s]."""
+    """Return when jobs start as usage counts anew, the second after a multiple, (k,) [s]."""
     period = 0 if result.scheduler.fair_share is None else result.scheduler.fair_share.period_s
     start = result.start[result.start >= result.begin]
-    return start[start % period == 0] if period else np.zeros(0, np.int64)
+    return start[(start - 1) % period == 0] if period else np.zeros(0, np.int64)
 
 
 def _longest_delay(result: Result) -> int:

@@ -350,7 +350,7 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
         return np.zeros(line.time.size, np.bool_)
     every, look, waits = slurm.bf_interval, -1, False
     if result.allocation is not None:
-        return _may_be_looked_at(line, every, initial)
+        return _may_be_looked_at(line, every, initial, _clocks(result))
     if initial is not None:
         begun = line.time.size > 0 and line.time[0] == initial.begin
         look = initial.begin + (0 if begun else every)  # that at the beginning is over, in vain
@@ -374,20 +374,34 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     return looked
 
 
-def _may_be_looked_at(line: Timeline, every: int, initial: Initial | None) -> Mask:
+def _clocks(result: Result) -> list[tuple[int, int]]:
+    """Return when time alone makes Slurm's rules look: how often, and how long after that [s]."""
+    of_usage, of_quotas = result.scheduler.fair_share, result.scheduler.reserve.counts_time_s
+    clocks = [] if of_usage is None else [(of_usage.period_s, 1)]
+    clocks += [(of_quotas, 0)] if result.scheduler.quota else []
+    return [(period, after) for period, after in clocks if period]
+
+
+def _may_be_looked_at(
+    line: Timeline, every: int, initial: Initial | None, clocks: list[tuple[int, int]]
+) -> Mask:
     """Return at which times Slurm's rules may look at the jobs that wait on nodes, (n_times,).
 
     Whether it goes on looking depends on its plans, which a schedule does not tell. But it begins
-    at an event, and goes on so many seconds after.
+    at an event, or as a clock makes it, and goes on so many seconds after.
     """
     happens = line.submission | line.termination
     phases = set() if initial is None else {initial.begin % every}
     if initial is not None and initial.ongoing is not None and initial.ongoing.looks is not None:
         phases.add(initial.ongoing.looks[1] % every)
-    may = np.zeros(line.time.size, np.bool_)
+    may, last = np.zeros(line.time.size, np.bool_), 0
     for k, time in enumerate(line.time.tolist()):
         if happens[k]:
             phases.add(time % every)
+        for period, after in clocks:
+            first = last + (after - last) % period
+            phases.update(at % every for at in range(first, time + 1, period)[:every])
+        last = time
         may[k] = time % every in phases
     return may
 
