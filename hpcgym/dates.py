@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import header_number
+from hpcgym.headers import header_number
 from hpcgym.units import HOUR_S, duration, nearest_second
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
@@ -114,7 +114,7 @@ def time_text(header: Mapping[str, list[str]], time: int) -> str:
     >>> time_text({}, 90_000)
     '1 d 1 h'
     >>> time_text({"UnixStartTime": ["843463293"], "TimeZoneString": ["Europe/Stockholm"]}, 90_000)
-    '1996-09-24 15:01'
+    '1996-09-24 10:21'
     """
     zero = zero_of(header, time)
     if zero is None:

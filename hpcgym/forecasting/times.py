@@ -10,7 +10,7 @@ from typing import Any
 
 from hpcgym.dates import is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number
-from hpcgym.files import header_number
+from hpcgym.headers import header_number
 from hpcgym.scheduler.restrictions import second_of
 from hpcgym.units import in_seconds
 

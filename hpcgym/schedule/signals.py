@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import Clock
 from hpcgym.errors import HpcgymError, real
-from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
+from hpcgym.headers import header_number
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.files import header_number
+from hpcgym.headers import header_number
 from hpcgym.names import CORE, UNITS_PER_NODE
 from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, count_in, seconds_in
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered

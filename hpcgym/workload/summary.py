@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import zone_of
 from hpcgym.errors import DroppedJobsWarning, WorkloadWarning, warn_caller
-from hpcgym.files import header_number
+from hpcgym.headers import header_number
 from hpcgym.names import MEMORY
 from hpcgym.units import DAY_S, HOUR_S, duration
 from hpcgym.words import counted

@@ -66,7 +66,7 @@ def test_extracts_begin_at_texts_too() -> None:
     assert past.extract("2h", "9h").submit_time.tolist() == (
         past.extract(7200, 32400).submit_time.tolist()
     )
-    assert past.extract("2h").name == f"{past.name} from 7200"
+    assert past.extract("2h").name == f"{past.name} from 2 h"
 
 
 def test_a_half_life_may_be_infinite() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,10 @@ def small(**changes: Any) -> Network:
 
 
 @pytest.mark.parametrize(
-    "workload", ["KTH-SP2", "lublin:jobs=2500,processors=128,seed=1,load=1.15"]
+    "workload", ["KTH-SP2-1996-2.swf.gz", "lublin:jobs=2500,processors=128,seed=1,load=1.15"]
 )
-def test_outputs_of_0_are_the_order_of_aged(workload: str) -> None:
-    jobs = hpcgym.load_workload(workload)
+def test_outputs_of_0_are_the_order_of_aged(workload: str, trace: Callable[[str], Path]) -> None:
+    jobs = hpcgym.load_workload(trace(workload) if workload.endswith(".gz") else workload)
     ours = hpcgym.simulate(jobs, network_scheduler(aged_network()))
     assert ours.start.tolist() == hpcgym.simulate(jobs, "aged").start.tolist()
     other = hpcgym.simulate(jobs, network_scheduler(drawn(0)))

@@ -144,8 +144,8 @@ class World:
 
         Raises
         ------
-        HpcgymError, WorkloadError : as :func:`check_episodes`, and :func:`hpcgym.simulate` of such
-            machines and extracts.
+        HpcgymError, WorkloadError : as :func:`hpcgym.envs.core.checks.check_episodes`, and
+            :func:`hpcgym.simulate` of such machines and extracts.
         """
         options, workload = definition.options, episodes.workload
         scheduler, weighs = options.scheduler, definition.by_name

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError
-from hpcgym.files import check_is_there, head_of, header_number, is_there
+from hpcgym.files import check_is_there, head_of, is_there
+from hpcgym.headers import header_number
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import RESERVATION

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
+from hpcgym.headers import header_number, plain_number
 from hpcgym.names import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:

@@ -154,14 +154,14 @@ class OtherScale:
     """Was made for weights as they are."""
 
     env_id = "hpcgym/MixedPolicy-v2"
-    env_options: ClassVar[dict] = {"window": 1024, "scale": "none"}
+    env_options: ClassVar[dict] = {"window": 128, "scale": "none"}
 
     def act(self, observation, info):
         return np.zeros(6)
 
 
 class SameScale(OtherScale):
-    env_options: ClassVar[dict] = {"window": 1024, "scale": "spread"}
+    env_options: ClassVar[dict] = {"window": 128, "scale": "spread"}
 
 
 class NoAgent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import freeze_suite
@@ -20,6 +21,7 @@ from hpcgym.study.suite.board import OnLog, board_of, row_of, scored
 from hpcgym.study.suite.proofs import Proof
 from hpcgym.study.suite.submissions import read
 from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
+from hpcgym.workload.archive import find_trace
 
 
 def test_a_tiny_case_by_hand() -> None:
@@ -241,9 +243,11 @@ def test_schedulers_are_ranked_as_references_are_chosen() -> None:
 
 
 def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, trace: Callable[[str], Path]
 ) -> None:
     task, seen = tasks()["order"], []
+    for log in task.logs:
+        trace(find_trace(log.workload).file)
 
     class Learner:
         scheduler = find_scheduler("saf")

@@ -93,7 +93,7 @@ def test_a_training_that_was_interrupted_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (task,) = find_tasks("mini-weights")
-    chosen = [replace(task, steps=90_000)]
+    chosen = [replace(task, steps=150_000)]
     value, done, most = replays.value, 0, 10**9
 
     def counting(*given: Any) -> float:
