@@ -356,8 +356,8 @@ class Shares {
       }
     if (book.in_a_tree) place_all(factor);
     s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
-    // running jobs may wait again in the next pass
-    if (s.stops) s.each_running_job([&](const Entry& e) { write(s, e.job, factor); });
+    // running jobs may wait again: stopped in the next pass, or when their node fails
+    if (s.stops || s.outages) s.each_running_job([&](const Entry& e) { write(s, e.job, factor); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
     s.queue.forget_bounds();
   }

@@ -33,7 +33,9 @@ class Nodes : public AnyMachine, public FreeNodes {
 
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64 needed, i64 room) {
-    return needed <= room && (layout_->is_single(j) || has_room(j));
+    // `room` still has the cores of suspended jobs, which are hidden node by node
+    const bool decides = layout_->is_single(j) && model_->stops.n_groups() == 0;
+    return needed <= room && (decides || has_room(j));
   }
   // The same, and nodes are chosen for it, ignoring earlier tests.
   bool finds_place(i64 j, i64 room) {
