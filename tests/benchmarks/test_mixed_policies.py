@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -353,21 +352,6 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
     assert {name for name in WEEKS if name in text} == {trace}
     assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 |" in text
     assert "README.md" in TEXTS["how-close"][1]
-
-
-def test_the_readme_says_by_which_reading_the_orders_are_the_papers() -> None:
-    """Its row has the range of each reading's counts, which the study's page has for each trace."""
-    page = (ROOT / "benchmarks" / "mixed_policies" / "README.md").read_text()
-    rows = re.findall(r"^\| \S+ \| (numbers|text) \|.* (\d+) of 66 \|", page, re.MULTILINE)
-    assert len(rows) == 8
-    readme = (ROOT / "README.md").read_text().splitlines()
-    row = next(line for line in readme if "Legrand et al. 2018" in line)
-    for reading, words in (
-        ("text", "as the text is written"),
-        ("numbers", "under the reading that fits its numbers"),
-    ):
-        pairs = [int(number) for name, number in rows if name == reading]
-        assert re.search(rf"\b{min(pairs)} to {max(pairs)} [a-z ]*{words}", row)
 
 
 # --- Against the paper ----------------------------------------------------------------------------

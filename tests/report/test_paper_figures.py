@@ -26,9 +26,9 @@ def two(schedule):
 @pytest.mark.slow
 def test_each_figure_is_a_pdf_and_a_png_of_the_width_of_a_column(two, tmp_path):
     files = save_figures(two, tmp_path / "figures")
-    *pictures, metrics, paid = files
+    *pictures, metrics, paid, lost = files
     assert [path.name for path in pictures] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".png")]
-    assert [path.name for path in (metrics, paid)] == ["table-1.tex", "table-2.tex"]
+    assert [path.name for path in (metrics, paid, lost)] == [f"table-{n}.tex" for n in (1, 2, 3)]
     for path in pictures:
         data = path.read_bytes()
         if path.suffix == ".pdf":
