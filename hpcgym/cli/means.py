@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.tables import Sheet, rows_of
-from hpcgym.errors import check_choice, check_each_once
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.report.cells import Table
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
@@ -100,7 +100,7 @@ class MeansTable:
 
         Raises
         ------
-        HpcgymError : one that the sweep has not, or one twice.
+        HpcgymError : one that the sweep has not, or one twice; or none is done yet that has any.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
         from hpcgym.schedule.groups import GROUPED_BY
@@ -108,6 +108,8 @@ class MeansTable:
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         columns = [str(name) for name in rows.columns if name not in keys]
         if self.metric:
+            if rows.empty:
+                raise HpcgymError("--metric is of simulations that are done, and none is yet")
             return described(split_metrics(self.metric, columns))
         usual = SHARED if "speedups" in rows else COMPARED
         names = [name for name in usual if name in columns] or columns

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from mistakes import mistakes_of
+from mistakes import is_told, mistakes_of
 from sweep_files import changed, contents, cut
 
 from hpcgym.cli import app
@@ -266,6 +266,7 @@ def test_failed_tasks_are_told_with_their_inputs(tmp_path: Path) -> None:
     cut(folder, 0)
     assert json.loads(succeed("table", folder, "--format", "json").stdout)["rows"] == []
     assert "0 of 2 tasks are done" in succeed("table", folder).stderr
+    is_told("fails('table', folder, '--metric', 'mean_bsld')", locals() | globals(), "none is yet")
 
 
 def fails(*arguments: object) -> None:
