@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
 from hpcgym.headers import header_number
-from hpcgym.units import HOUR_S, duration, nearest_second
+from hpcgym.units import DAY_S, HOUR_S, MINUTE_S, duration, nearest_second
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
 # ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
@@ -111,15 +111,20 @@ def zero_of(header: Mapping[str, list[str]], last: float) -> int | None:
 def time_text(header: Mapping[str, list[str]], time: int) -> str:
     """Return a time of a log's clock [s]: its date if the header tells that, else the time from 0.
 
-    >>> time_text({}, 90_000)
-    '1 d 1 h'
-    >>> time_text({"UnixStartTime": ["843463293"], "TimeZoneString": ["Europe/Stockholm"]}, 90_000)
-    '1996-09-24 10:21'
+    Other times have other texts.
+
+    >>> time_text({}, 90_000), time_text({}, 91_000)
+    ('1 d 1 h', '91000 s')
+    >>> time_text({"UnixStartTime": ["843463293"], "TimeZoneString": ["Europe/Stockholm"]}, 90_027)
+    '1996-09-24 10:22'
     """
     zero = zero_of(header, time)
     if zero is None:
-        return duration(time)
-    return f"{datetime.fromtimestamp(zero + time, zone_of(header)[0]):%Y-%m-%d %H:%M}"
+        shown_s = 1 if time < HOUR_S else MINUTE_S if time < DAY_S else HOUR_S
+        return duration(time) if time % shown_s == 0 else f"{time} s"
+    date = datetime.fromtimestamp(zero + time, zone_of(header)[0])
+    text = f"{date:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
+    return f"{text}{date:%z}" if date.fold else text  # the hour that a clock shows twice
 
 
 def unix_seconds(text: str, decimals: bool = False) -> int:

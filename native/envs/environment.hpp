@@ -82,7 +82,8 @@ class Environment final : public AnyEnvironment {
   void put(const AnySimulation& other) override {
     const auto* own = dynamic_cast<const OneSimulation<M>*>(&other);
     const Model& all = *table.model;
-    if (!own || own->model().n_jobs != jobs() || own->model().rules != all.rules ||
+    if (!own || own->model().n_jobs != jobs() || now().start < 0 ||
+        now().start + jobs() > table.n_of_episodes() || own->model().rules != all.rules ||
         own->model().capacity != all.capacity ||
         own->model().learning.has_value() != all.learning.has_value())
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 import plain_envs
 import pytest
@@ -32,7 +33,7 @@ from plain_envs import JobSelection, JobSelectionVector, MixedPolicy, maker
 from strategies import workloads
 
 import hpcgym
-from hpcgym.errors import WorkloadWarning
+from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.workload import Workload
 
@@ -165,6 +166,56 @@ def test_windows_are_made_when_they_are_drawn() -> None:
             seen, paid, *_ = going_on.step(0)
             assert paid == reward
             assert all(np.array_equal(seen[name], column) for name, column in observation.items())
+
+
+def test_snapshots_of_other_windows_are_refused() -> None:
+    log = hpcgym.load_workload("lublin:jobs=1000,processors=64,load=0.9,seed=1")
+    options: dict[str, Any] = {"jobs": 50, "part": "all", "start": "easy"}
+    env = JobSelection(log, **options)
+    env.reset(seed=3)
+    saved = env.snapshot()
+    for changes in ({"start": "saf"}, {"jobs": 40}, {"warmup": "5h"}, {"start": "empty"}):
+        other = JobSelection(log, **{**options, **changes})
+        other.reset(seed=5)
+        with pytest.raises(HpcgymError, match="an environment with other jobs or arguments"):
+            other.restore(saved)
+
+
+def test_a_longer_episode_goes_on_where_episodes_are_short() -> None:
+    log = hpcgym.load_workload("lublin:jobs=800,processors=64,load=0.9,seed=1")
+    env, other = (JobSelection(log, jobs=n, part="all", start="empty") for n in (300, 5))
+    env.reset(seed=0)
+    other.reset(seed=0)
+    other.restore(env.snapshot())
+    over = False
+    while not over:
+        seen, paid, over, *_ = env.step(0)
+        same, same_paid, same_over, *_ = other.step(0)
+        assert (same_paid, same_over) == (paid, over)
+        assert all(np.array_equal(same[name], column) for name, column in seen.items())
+    assert other.result().start.tolist() == env.result().start.tolist()
+
+
+def test_a_week_that_is_restored_twice_is_the_one_that_begins_next() -> None:
+    """Whatever was to come before, in a vector environment."""
+    log = hpcgym.load_workload("lublin:jobs=3000,processors=64,load=0.5,seed=1")
+    options: dict[str, Any] = {"workload": log, "episodes": "weeks", "part": "all", "start": "easy"}
+    envs = gymnasium.make_vec("hpcgym/JobSelection-v2", num_envs=1, **options).unwrapped
+    saved = {}
+    for seed in range(60):
+        envs.reset(seed=seed)
+        names = envs.simulations.names[0], envs.simulations._coming[0].name
+        saved.setdefault(names, envs.snapshot())
+    for now_and_next in (("week 2", "week 1"), ("week 1", "week 1"), ("week 2", "week 2")):
+        envs.restore(saved[now_and_next])
+    over = False
+    while not over:
+        _, _, (over,), *_ = envs.step(np.zeros(1, np.int64))
+    envs.step(np.zeros(1, np.int64))
+    alone = gymnasium.make_vec("hpcgym/JobSelection-v2", num_envs=1, **options).unwrapped
+    alone.reset(options={"slice": "week 2"})
+    assert envs.simulations.names == ["week 2"]
+    assert envs.simulations.time(0) == alone.simulations.time(0)
 
 
 # --- Any surroundings -----------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
         parameters = arguments_of(cls)
         shown = {argument: parameter.default for argument, parameter in parameters.items()}
         plain, given = cls(), cls(**shown)
-        assert given.simulations.fingerprint(0) == plain.simulations.fingerprint(0)
+        assert given.simulations.world(0).fingerprint == plain.simulations.world(0).fingerprint
         assert vars(given.options).keys() == vars(plain.options).keys()
         assert given.observation_space == plain.observation_space
         assert given.action_space == plain.action_space

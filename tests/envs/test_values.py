@@ -41,7 +41,7 @@ def settings_told(env: Any) -> dict[str, Any]:
     """All that an environment has been told."""
     options, episodes = env.options, env.episodes
     return {
-        "fingerprint": env.simulations.fingerprint(0), "rules": options.scheduler,
+        "fingerprint": env.simulations.world(0).fingerprint, "rules": options.scheduler,
         "machine": options.cluster, "window": options.window, "names": options.names,
         "flat": options.flat, "around": episodes.around, "kind": episodes.kind,
         "part": episodes.part, "share": episodes.train_share, "listing": episodes.listing,

@@ -67,6 +67,7 @@ def test_extracts_begin_at_texts_too() -> None:
         past.extract(7200, 32400).submit_time.tolist()
     )
     assert past.extract("2h").name == f"{past.name} from 2 h"
+    assert past.extract(7225).name == f"{past.name} from 7225 s"
 
 
 def test_a_half_life_may_be_infinite() -> None:

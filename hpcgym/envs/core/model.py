@@ -92,6 +92,8 @@ STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
 
 Arrays = dict[str, NDArray[Any]]
 _NONE = np.zeros(0, np.int64)
+#: Worlds of episodes that are kept: some 0.6 MB each.
+_MOST_PARTS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,7 @@ class World:
     table : what steps look at beside that.
     begins : with what episodes begin; None where that is an empty machine.
     scales : what rewards of episodes are multiplied by, as far as that has been worked out.
-    parts : the worlds of episodes that begin with jobs, as far as they have been played.
+    parts : the worlds of episodes that begin with jobs, of those that were made last.
     """
 
     definition: Definition
@@ -194,6 +196,8 @@ class World:
         if self.episodes.start is None:
             return self
         if episode not in self.parts:
+            if len(self.parts) >= _MOST_PARTS:
+                del self.parts[next(iter(self.parts))]
             autoreset = bool(self.table["settings"]["autoreset"][0])
             own, rows = self.episodes.within(episode), self.episodes.rows_of(episode)
             columns, n = self.table["columns"], len(self.episodes.workload)

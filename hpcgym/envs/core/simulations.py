@@ -234,14 +234,14 @@ class Simulations:
         own = (*self.out, self.chosen, self.numbers, *self._rows.values())
         return int(self._stepper.nbytes + sum(array.nbytes for array in own))
 
-    def fingerprint(self, e: int, world: World | None = None) -> tuple[int, ...]:
-        """Return numbers that differ if simulations have other jobs, rules or users than ``e``.
+    def fingerprint(self, world: World) -> tuple[int, ...]:
+        """Return numbers that differ if simulations play episodes of other jobs, rules or users.
 
-        ``world``: of the log of which it would be then; None: that of which it is.
+        ``world``: in which they play them.
         """
         batch = self.batch
         sizes = [array.shape[1] for array in (batch.window, batch.scales, batch.neighbours)]
-        return (*(world or self._of_log[e]).fingerprint, *sizes)
+        return (*world.fingerprint, *sizes)
 
     def set_next(self, e: int, episode: Episode, world: World | None = None) -> None:
         """Say which episode simulation ``e`` is to begin next, of its own log or of another."""
@@ -269,39 +269,49 @@ class Simulations:
             FOREVER if episode.endless else episode.until,
         )
         if any(self.rewards.references):
-            self.batch.next_scales[e] = self._scales_of(log, episode)
+            self.batch.next_scales[e] = self._scales_of(log, world, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(world.episodes.workload_of, episode)
         limits, records = world.machines.limits_from(jobs_of, episode.start)
         accounts = world.accounts_of(jobs_of()) if world.counts else None
-        another = None if world is self._present[e] else world
+        # what the stepper holds for the next episode begins even if it is of the present world
+        held = self._coming[e].world is not None or world is not self._present[e]
+        another = world if held else None
         self._coming[e] = Coming(episode.name, another, limits, records, accounts)
         self._tell_coming(e)
 
-    def _scales_of(self, world: World, episode: Episode) -> list[float]:
+    def _scales_of(self, log: World, world: World, episode: Episode) -> list[float]:
         """Return what rewards of an episode are multiplied by; references are simulated once.
 
         Episodes that begin anywhere are too many to be kept.
         """
-        scales = world.scales.get(episode)
+        scales = log.scales.get(episode)
         if scales is None:
             scales = scales_of(world.definition.options, world.episodes, episode)
             if episode.beginning >= 0:
-                world.scales[episode] = scales
+                log.scales[episode] = scales
         return scales
 
     def _make_room(self, world: World) -> None:
-        """Make rows wide enough for the episodes of a log."""
-        wider = world.batch(len(self._present), [world])
-        pairs = [(name, array, getattr(wider, name)) for name, array in vars(self.batch).items()]
-        if all(array.shape[1:] >= new.shape[1:] for _, array, new in pairs):
+        """Make rows wide enough for the episodes of a log, and a quarter more if they are not."""
+        now = _widths_of(self.batch)
+        needed = _widths_of(world.batch(len(self._present), [world]))
+        self.widen({name: n * 5 // 4 if n > now[name] else n for name, n in needed.items()})
+
+    def widen(self, widths: Mapping[str, int]) -> None:
+        """Make rows of an episode at least so wide, by name."""
+        rows = vars(self.batch)
+        narrow = {
+            name: rows[name] for name, own in _widths_of(self.batch).items() if own < widths[name]
+        }
+        if not narrow:
             return
         kept = self.__getstate__()["_stepper"]
-        for name, array, new in pairs:
-            if array.shape[1:] < new.shape[1:]:
-                room = np.zeros((len(new), new.shape[1] * 5 // 4), new.dtype)
-                room[:, : array.shape[1]] = array
-                setattr(self.batch, name, room)
+        for name in narrow:
+            array = getattr(self.batch, name)
+            room = np.zeros((len(array), widths[name]), array.dtype)
+            room[:, : array.shape[1]] = array
+            setattr(self.batch, name, room)
         self._make_stepper()
         for e, snapshot in kept.items():
             self.put(e, snapshot)
@@ -355,14 +365,24 @@ class Simulations:
         ``log``: None: of the one that it plays.
         """
         log = log or self._of_log[e]
-        world = log
-        if log.episodes.start is not None:
-            world = log.playing(log.episodes.find({"slice": name}))
+        world = self.world_to_play(log, name)
         if world is not self._present[e]:
             self._make_room(log)
             self._stepper.take(e, world.native, at_once=True)
             self._note_world(e, log, world)
         self._next_log[e] = log
+
+    @staticmethod
+    def world_to_play(log: World, name: str) -> World:
+        """Return that in which the episode of a log is played.
+
+        Raises
+        ------
+        HpcgymError : the log has no episode of this name, if that matters.
+        """
+        if log.episodes.start is None:
+            return log
+        return log.playing(log.episodes.find({"slice": name}))
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
@@ -579,6 +599,11 @@ class Simulations:
     def suspended(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the jobs of simulation ``e`` that others have suspended."""
         return self.simulation(e).moment().get("given_up", np.zeros(0, np.int64))
+
+
+def _widths_of(batch: Any) -> dict[str, int]:
+    """Return how wide the rows of these arrays are, by name."""
+    return {name: array.shape[1] for name, array in vars(batch).items() if array.ndim > 1}
 
 
 def episode_of(name: str, episode_state: Any) -> Episode:

@@ -18,7 +18,7 @@ class Snapshot(NamedTuple):
 
     rows: dict[str, NDArray[Any]]  # what steps write of an episode, by name
     name: str  # of the episode
-    owner: tuple[int, ...]  # the same for environments with the same jobs and rules
+    owner: tuple[int, ...]  # the same for environments with the same episode and rules
     kept: Kept
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
@@ -36,7 +36,7 @@ def save_row(
     return Snapshot(
         rows=simulations.written(e),
         name=simulations.names[e],
-        owner=simulations.fingerprint(e),
+        owner=simulations.fingerprint(simulations.played(e)),
         kept=simulations.kept(e),
         hides=simulations.hides(e),
         generator=None if generator is None else generator.bit_generator.state,
@@ -49,10 +49,13 @@ def check_owner(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     """Raise unless a snapshot is of simulation ``e``, or of others with the same arguments."""
     if not isinstance(snapshot, Snapshot):
         raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
-    world = snapshot.world
-    if snapshot.owner != simulations.fingerprint(e, world) or (
-        world is not None and not world.is_like(simulations.worlds[0])
-    ):
+    log = snapshot.world or simulations.world(e)
+    same = snapshot.world is None or log.is_like(simulations.worlds[0])
+    try:
+        world = simulations.world_to_play(log, snapshot.name)
+    except HpcgymError:  # its episodes are others
+        same = False
+    if not same or snapshot.owner != simulations.fingerprint(world):
         raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
 
 
@@ -61,6 +64,7 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
 
     What it shows is to be told then: ``simulations.show``.
     """
+    simulations.widen({name: len(row) for name, row in snapshot.rows.items()})
     simulations.play_at_once(e, snapshot.world, snapshot.name)
     simulations.names[e], simulations.limits[e] = snapshot.name, snapshot.limits
     simulations.put(e, snapshot.kept, snapshot.rows)
