@@ -162,8 +162,7 @@ def import_agent(module: str) -> Any:
     except ImportError as error:
         missing = error.__cause__ or error  # what hpcgym.envs.sb3 says has a cause
         raise HpcgymError(
-            "agents need PyTorch, Stable-Baselines3, river, onnxruntime:"
-            f" {installing('agents')} ({missing})"
+            f"this agent needs a library that is not here: {installing('agents')} ({missing})"
         ) from None
 
 

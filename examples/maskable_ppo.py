@@ -154,7 +154,7 @@ class Unchanged(BaseFeaturesExtractor):
 class JobPolicy(MaskableActorCriticPolicy):
     """The policy of sb3-contrib with :class:`MaskedJobNetwork` in it."""
 
-    mlp_extractor: Any  # a JobNetwork, where the library has a network of its own
+    mlp_extractor: Any  # a MaskedJobNetwork, where the library has a network of its own
 
     def __init__(
         self, seen: Any, acted: Any, lr_schedule: Any, *, width: int = 32, **more: Any

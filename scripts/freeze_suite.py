@@ -37,14 +37,15 @@ import numpy as np
 from hpcgym.agents import search
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.gains import Gain
+from hpcgym.schedule.gains import Gain, used
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import mean_of
 from hpcgym.study.suite.agents import found_agent, is_trained
-from hpcgym.study.suite.board import Board, OnLog, block_of, on_log
+from hpcgym.study.suite.board import Board, OnLog, block_of, board_of, on_log
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof
+from hpcgym.study.suite.submissions import metrics_of, read
 from hpcgym.study.suite.tasks import Task, digest_of, find_tasks, jobs_of, practice, read_reference
 
 BUDGET = 200
@@ -131,8 +132,7 @@ def ranked(task: Task, texts: Sequence[str]) -> str:
         cells = [f"{m.value:.2f} [{m.low:.2f}, {m.high:.2f}]" for m in (score, above)]
         rows.append((score.value, " | ".join([f"`{text}`", *cells, broken or "kept"])))
     headings = f"scheduler | score on training | above `{texts[0]}` | gate"
-    lines = [line for _, line in sorted(rows, key=lambda row: -row[0])]
-    return "\n".join(f"| {line} |" for line in (headings, "---|---|---|---", *lines))
+    return _markdown(headings, [line for _, line in sorted(rows, key=lambda row: -row[0])])
 
 
 # --- What a task can tell -------------------------------------------------------------------------
@@ -222,6 +222,61 @@ def without(task: Task, agent: str, seed: int = 0) -> Found:
     return found
 
 
+# --- Submissions in pairs -------------------------------------------------------------------------
+
+
+def in_pairs(board: Board) -> str:
+    """Return how far the first agent of each task is above each other, and gates, in Markdown."""
+    parts = []
+    for name, found in board.found.items():
+        rows = board.table.query("task == @name")
+        parts += [table.markdown() for table in board.tables(rows)]
+        first, *others = found
+        lines = [_pair(found[first], found[other], board.tasks[name]) for other in others]
+        headings = f"`{first}` above | gated | ungated | replays above 0 | plain mean no worse on"
+        rows_of = [f"`{other}` | {line}" for other, line in zip(others, lines, strict=True)]
+        parts.append(_markdown(headings, rows_of))
+        logs = [*found[first]]
+        worst = [
+            " | ".join([f"`{agent}`", *(_worst(found[agent][log]) for log in logs)])
+            for agent in found
+        ]
+        parts.append(_markdown(" | ".join(["share of the gate, worst replay", *logs]), worst))
+    return "\n\n".join(parts)
+
+
+def _pair(ours: dict[str, OnLog], theirs: dict[str, OnLog], task: Task) -> str:
+    def ungated(each: OnLog) -> Any:
+        return np.mean([gain.weeks for gain in each.gains], axis=0)
+
+    def plain(each: OnLog) -> float:
+        return float(np.mean([metrics_of(replays)["mean_bsld"] for replays in each.felt]))
+
+    logs = [log for log in ours if log in theirs]
+    counted = [ours[log].counted.mean(axis=0) - theirs[log].counted.mean(axis=0) for log in logs]
+    weeks = [ungated(ours[log]) - ungated(theirs[log]) for log in logs]
+    means = [mean_of(each, block=block_of(task)) for each in (counted, weeks)]
+    by_replay = np.mean([each.mean(axis=1) for each in counted], axis=0)
+    no_worse = sum(plain(ours[log]) <= plain(theirs[log]) for log in logs)
+    cells = [f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in means]
+    cells += [f"{(by_replay > 0).sum()} of {len(by_replay)}", f"{no_worse} of {len(logs)}"]
+    return " | ".join(cells)
+
+
+def _worst(each: OnLog) -> str:
+    """Return how much of the gate the worst replay uses, by seed, as of ``gains.used``."""
+    most = [
+        max(max(used(*pair)) for pair in zip(each.easy, replays, strict=True))
+        for replays in each.felt
+    ]
+    return " ".join(f"{value:.2f}" for value in most)
+
+
+def _markdown(headings: str, rows: Sequence[str]) -> str:
+    rule = "|".join(["---"] * (headings.count("|") + 1))
+    return "\n".join(f"| {line} |" for line in (headings, rule, *rows))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print what tasks are to be frozen with and tell, or what schedulers and agents reach."""
     word, *names = arguments or [""]
@@ -234,13 +289,16 @@ def main(arguments: Sequence[str]) -> None:
     elif word == "tell":
         for task in find_tasks(",".join(names) or None):
             print(text_of(task, told_of(task)), flush=True)
+    elif word == "pairs" and len(names) > 1:
+        print(in_pairs(board_of([read(folder) for folder in names])), flush=True)
     elif word == "without" and len(names) > 1:
         *tasks, agent = names
         for task in find_tasks(",".join(tasks)):
             print(text_of(task, without(task, agent)), flush=True)
     else:
         raise HpcgymError(
-            "usage: freeze TASK..., rank TASK NAME..., tell TASK..., or without TASK... AGENT"
+            "usage: freeze TASK..., rank TASK NAME..., tell TASK..., without TASK... AGENT, or"
+            " pairs FOLDER FOLDER..."
         )
 
 

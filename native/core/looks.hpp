@@ -25,7 +25,7 @@ struct Looks {
   i64 next = -1;        // [s] when the next look may come, -1 before the first event
   bool waited = false;  // jobs waited at the last look
   bool had_planned = false;  // on nodes: the last look reserved nodes without a job
-  bool woken = false;   // the next pass has no other reason than a look that is due
+  bool woken = false;   // the next pass has no other reason than a look, or a pass over all jobs, that is due
   bool over_all = false;  // the next pass has no other reason than a pass over all jobs
 
   // [s] when either of the two is due.

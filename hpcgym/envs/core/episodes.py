@@ -172,7 +172,7 @@ class Episodes:
 
     @property
     def workload(self) -> Workload:
-        """The jobs of all slices of both parts, one slice after the other."""
+        """The jobs of the log, of which slices are rows."""
         return self.log
 
     @property

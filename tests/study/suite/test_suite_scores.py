@@ -10,7 +10,7 @@ import freeze_suite
 import numpy as np
 import pytest
 from bringing import arrays_in, play
-from freeze_suite import chosen, ranked, text_of, told_of
+from freeze_suite import chosen, in_pairs, ranked, text_of, told_of
 from mistakes import mistakes_of
 
 from hpcgym.agents.practice import Make
@@ -19,7 +19,7 @@ from hpcgym.schedule.gains import Felt, gain
 from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.board import OnLog, board_of, row_of, scored
 from hpcgym.study.suite.proofs import Proof
-from hpcgym.study.suite.submissions import read
+from hpcgym.study.suite.submissions import metrics_of, read
 from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
 from hpcgym.workload.archive import find_trace
 
@@ -240,6 +240,21 @@ def test_schedulers_are_ranked_as_references_are_chosen() -> None:
     ]
     (own,) = (row for row in rows if row[0] == f"`{names[0]}`")
     assert own[2].startswith("0.00")
+
+
+def test_submissions_are_compared_in_pairs(played: Callable[[str, str], Path]) -> None:
+    folders = [played(agent, "mini-order") for agent in ("saf", "easy")]
+    board = board_of([read(folder) for folder in folders])
+    ours, easy = (board.found["mini-order"][agent]["lake"] for agent in ("saf", "easy"))
+    weekly = np.mean([each.weeks.mean() for each in ours.gains])
+    lines = [line.strip("| ").split(" | ") for line in in_pairs(board).splitlines()]
+    (pair,) = (line for line in lines if len(line) == 5 and line[0] == "`easy`")
+    assert pair[1].split()[0] == f"{ours.counted.mean():.3f}"
+    assert pair[2].split()[0] == f"{weekly:.3f}"
+    plain = [metrics_of(each.felt[0])["mean_bsld"] for each in (ours, easy)]
+    assert pair[4] == f"{int(plain[0] <= plain[1])} of 1"
+    shares = {line[0]: float(line[1]) for line in lines if len(line) == 2 and line[0][0] == "`"}
+    assert 0 < shares["`easy`"] <= 0.5 < shares["`saf`"]
 
 
 def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
