@@ -488,16 +488,26 @@ class PeriodReading(WeekReading):
         """Return the week or the extract that was asked for; all without one."""
         workload = super()._part(workload)
         if self.begin is not None:
-            from hpcgym.scheduler.restrictions import second_of
-
-            times = (("--from", self.begin), ("--to", self.end))
-            begin, end = (
-                None if text is None else second_of(text, workload.header, f"{option} {text}")
-                for option, text in times
-            )
-            assert begin is not None
+            begin = _time_in(workload, "--from", self.begin)
+            end = None if self.end is None else _time_in(workload, "--to", self.end)
+            if end is not None and end <= begin:
+                raise HpcgymError(f"--to {self.end} must be later than --from {self.begin}")
             workload = _of_whole(workload.extract(begin, end), workload)
         return workload
+
+
+def _time_in(workload: Workload, option: str, text: str) -> int:
+    """Return a time of a workload's clock [s], which is none before its first submission."""
+    from hpcgym.dates import time_text
+    from hpcgym.scheduler.restrictions import second_of
+
+    time = second_of(text, workload.header, f"{option} {text}")
+    if time < 0:
+        first = time_text(workload.header, 0)
+        raise HpcgymError(
+            f"{option} {text} is before {workload.name}, whose first job came at {first}"
+        )
+    return time
 
 
 def _week(workload: Workload, number: int) -> Workload:
