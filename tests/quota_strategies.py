@@ -91,7 +91,7 @@ def budgets(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
         only, spares = draw(ONLY), draw(SPARES)
         keys = keys_of(workload, each, only, spares)
         asked = asks_of(workload)
-        half_life = draw(st.sampled_from([9, 30, 30, 100, None]))
+        half_life = draw(st.sampled_from([30, 100, 100, 300, None]))
         bounds = []
         names = st.lists(st.sampled_from(list(asked)), min_size=1, max_size=2, unique=True)
         for name in draw(names):

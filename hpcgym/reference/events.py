@@ -429,7 +429,7 @@ class Events:
         for job in self.queue:
             for quota in filter(is_budget, self.quotas):  # rule 33
                 if self.exceeds(job, quota) and self.spending.may_change(job, quota, now):
-                    counts = (now // self.spending.period + 1) * self.spending.period
+                    counts = self.spending.last(now) + self.spending.period + 1
                     self.opening = min(self.opening or counts, counts)
         if any(BY_TIME in quota[3:] for quota in self.quotas):
             last = max((j.start + j.paused + j.requested for j in self.running), default=now)

@@ -34,7 +34,7 @@ def parts_of(begin: int, end: int, period: int) -> list[tuple[int, int]]:
     while begin < end:
         until = (begin // period + 1) * period
         seconds = min(end, until) - begin
-        parts.append((until if until <= end else until - period, seconds))
+        parts.append((until if until < end else until - period, seconds))
         begin += seconds
     return parts
 
@@ -52,6 +52,10 @@ class Spending:
         slurm = self.simulation.slurm
         return USE_PERIOD_S if slurm is None else slurm["calc_period"] or USE_PERIOD_S
 
+    def last(self, now: int) -> int:
+        """Return the last multiple that has counted."""
+        return (now - 1) // self.period * self.period
+
     def pieces(self) -> list[tuple[Job, int, float]]:
         """Return all runs so far, and what was run before suspensions, each with begin and end."""
         made, never = self.simulation, float("inf")
@@ -66,13 +70,15 @@ class Spending:
 
     def counted(self, begin: int, end: float, now: int) -> list[tuple[int, int]]:
         """Return how many seconds of a piece have counted, and as of which multiple."""
-        last = now // self.period * self.period
-        return parts_of(begin, end if end <= now else max(last, begin), self.period)
+        if end <= now:
+            return parts_of(begin, int(end), self.period)
+        # without the second behind the last multiple
+        return parts_of(begin, max(self.last(now), begin) + 1, self.period)[:-1]
 
     def used(self, quota: tuple[Any, ...], key: Any, now: int) -> Decimal:
         """Return what jobs of a key have used, less what is forgotten [s]."""
         keys, asks, _, _, half_life = quota
-        last = now // self.period * self.period
+        last = self.last(now)
         pieces = [piece for piece in self.pieces() if keys[piece[0].number] == key]
         state = id(quota), key, last, tuple((job.number, b, e) for job, b, e in pieces if e <= now)
         if state not in self.known:

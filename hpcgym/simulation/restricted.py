@@ -195,7 +195,8 @@ def _counting(
     left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     half_lives: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     used: list[NDArray[np.float64]] = [np.zeros(0)]
-    now = None if workload.initial is None else workload.initial.begin // use_period * use_period
+    begin = None if workload.initial is None else workload.initial.begin
+    now = None if begin is None else (begin - 1) // use_period * use_period
     n_counts = 0
     of_cluster = np.zeros(len(of_column), np.bool_)
     for column, (quota, name, most) in zip(columns, bounds, strict=True):
@@ -254,7 +255,7 @@ def _used_before(
     rate = asked_of(past, [amount_called(name).of])[rows, 0]
     end = ends[rows]
     assert workload.initial is not None
-    now = workload.initial.begin // period * period
+    now = (workload.initial.begin - 1) // period * period
     seconds = _weighed_run(end - recorded_run_time(past)[rows], end, now, period, quota.half_life_s)
     np.add.at(used, of_past[rows], rate * seconds)
     return used
@@ -280,10 +281,11 @@ def _weighed_run(
         return exp2(np.asarray(seconds * by_second, np.float64))
 
     first = -(-begin // period) * period  # at or after which all is in whole periods
-    last = end // period * period
+    last = (end - 1) // period * period
     whole = np.maximum(last - first, 0) // period
     ratio = float(exp2(np.array([period * by_second]))[0])
-    head, tail = np.minimum(first, end) - begin, np.where(first <= end, end - last, 0)
+    some = first <= last
+    head, tail = np.where(some, first, end) - begin, np.where(some, end - last, 0)
     seconds = head * left(head) * left(np.maximum(now - np.minimum(first, last), 0))
     of_whole = period * ratio * (1 - left(whole * period)) / (1 - ratio)
     seconds += of_whole * left(np.maximum(now - last, 0))

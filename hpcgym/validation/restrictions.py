@@ -166,9 +166,9 @@ def _used(
     begin, end, rate = begin[known], end[known], rate[known]
     if not len(begin):
         return np.zeros(len(times))
-    lowest, n = int(begin.min()) // period, int(times.max()) // period
+    lowest, n = int(begin.min()) // period, int(times.max() - 1) // period
     n -= lowest - 1
-    after, last = begin // period + 1 - lowest, end // period - lowest
+    after, last = begin // period + 1 - lowest, (end - 1) // period - lowest
     charged, slope, late = np.zeros(n + 1), np.zeros(n + 2), np.zeros(n + 1)
     some = (after <= last) & (after < n)
     np.add.at(charged, after[some], (rate * weighed((after + lowest) * period - begin))[some])
@@ -183,8 +183,8 @@ def _used(
         used[k] = (used[k - 1] + late[k - 1]) * of_period * (k > 0) + charged[k]
     ends = ends[np.argsort(end[ends], kind="stable")]
     so_far = np.concatenate([[0.0], np.cumsum(rest[ends])])
-    multiple = times // period
-    before = np.searchsorted(end[ends], multiple * period, "left")
+    multiple = (times - 1) // period
+    before = np.searchsorted(end[ends], multiple * period, "right")
     until = np.maximum(np.searchsorted(end[ends], times, "left"), before)
     place = multiple - lowest
     by_then: NDArray[np.float64] = np.where(place >= 0, used[place], 0)
@@ -311,7 +311,7 @@ def openings(result: Result) -> Times:
                 continue
             if amount.budget:  # they count what was used
                 every = result.scheduler.reserve.counts_use_s
-                opened.update(alone[alone % every == 0].tolist())
+                opened.update(alone[(alone - 1) % every == 0].tolist())
                 continue
             group = groups_of(result.workload, quota)
             asked = asked_of(result.workload, [name])[:, 0]

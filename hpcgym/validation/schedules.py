@@ -381,7 +381,7 @@ def _clocks(result: Result) -> list[tuple[int, int]]:
     clocks = [] if of_usage is None else [(of_usage.period_s, 1)]
     clocks += [(of_quotas, 0)] if result.scheduler.quota else []
     budgets = are_budgets(result.scheduler.quota)
-    clocks += [(result.scheduler.reserve.counts_use_s, 0)] if budgets else []
+    clocks += [(result.scheduler.reserve.counts_use_s, 1)] if budgets else []
     return [(period, after) for period, after in clocks if period]
 
 

@@ -1,6 +1,6 @@
 // Budgets: quotas of what jobs have used, alone or with what running jobs still may use.
 //
-// What a job has run counts at multiples of a period, and as it stops. So many seconds s count as
+// What a job has run counts after the second of each multiple of a period, and as it stops. So many seconds s count as
 // s f^s, where f is what is left of use after a second; at each multiple what was used before is
 // multiplied by f^period first. Of a job that stops, the seconds since the last multiple count at
 // once, and are forgotten as if they had been used then. Slurm does so: `_apply_new_usage` and
@@ -49,9 +49,9 @@ class Spending {
     used_ = other.used_, ahead_ = other.ahead_, runs_ = other.runs_, counted_ = other.counted_;
     for (Run& run : runs_) run.job = place_of(run.job);
   }
-  // Count up to the last multiple.
+  // Count up to the last multiple before now.
   void count_to(i64 now) {
-    const i64 last = floor_div(now, rules_->period) * rules_->period;
+    const i64 last = last_before(now);
     while (counted_ < last) {
       const bool comes = !rules_->before.empty() && counted_ < rules_->before_at;
       const i64 all_at_once = comes ? std::min(last, rules_->before_at) : last;
@@ -60,7 +60,7 @@ class Spending {
   }
   // [s] what a budget has of a count, as whole minutes.
   i64 had(i64 count, Spent of, i64 now) const {
-    if (counted_ < floor_div(now, rules_->period) * rules_->period) {
+    if (counted_ < last_before(now)) {
       Spending then(*this);
       then.count_to(now);
       return then.had(count, of, now);
@@ -69,12 +69,12 @@ class Spending {
     const i64 used = static_cast<i64>(std::floor(used_[c] / 60)) * 60;
     return of == Spent::in_all ? used + floor_div(ahead_[c], 60) * 60 : used;
   }
-  // [s] of the next multiple, if what a budget has of a count may become less there without an event.
+  // [s] after the next multiple, if what a budget has of a count may become less there without an event.
   i64 next_change(i64 count, i64 now) const {
     const bool fades = rules_->half_lives[index(count)] > 0 && used_[index(count)] > 0;
     const auto is_of_count = [&](const Run& run) { return run.count == count; };
     if (!fades && std::ranges::none_of(runs_, is_of_count)) return forever;
-    return floor_div(now, rules_->period) * rules_->period + rules_->period;
+    return last_before(now) + rules_->period + 1;
   }
   // A job runs from a time on, now or later; it may use so much of a count, and does so each second.
   void begun(i64 j, i64 count, i64 may_use, i64 rate, i64 start, i64 now) {
@@ -110,6 +110,7 @@ class Spending {
   i64 counted_ = -forever;    // [s] the last multiple that has counted
   std::vector<double> fade_, log2_of_second_;  // by count, of a period and a second
 
+  i64 last_before(i64 now) const { return floor_div(now - 1, rules_->period) * rules_->period; }
   double left_after(std::size_t c, i64 seconds) const {
     return elementary::exp2(static_cast<double>(seconds) * log2_of_second_[c]);
   }

@@ -35,35 +35,31 @@ def test_nothing_comes_back(engine: str | None) -> None:
 
 
 def test_jobs_start_until_all_is_used() -> None:
-    """Job 0 uses 4 minutes a minute, which count at 300 s, and as it ends."""
+    """Job 0 uses 4 minutes a minute, which count after 300 s, and as it ends."""
     jobs = few_jobs(9, [0, 299, 300, 301], [600, 1, 1, 1], [4, 1, 1, 1], [3600] * 4)
-    for most, start in ((20, [0, 299]), (21, [0, 299, 300, 301])):
+    for most, start in ((20, [0, 299, 300]), (21, [0, 299, 300, 301])):
         quota = f"all:processor-minutes-used={most}"
         first = jobs.take(slice(len(start)))
         assert agreed(first, True, quota=quota).start.tolist() == start
     why = why_not(hpcgym.simulate, jobs, quota="all:processor-minutes-used=20")
-    assert "2 jobs would wait for ever" in why  # 20 minutes have been used at 300 s
+    assert "1 job would wait for ever" in why  # 20 minutes have been used after 300 s
 
 
 def test_half_of_it_is_forgotten_in_a_half_life() -> None:
-    """60 minutes are used at 1200 s; of these 60 f^(1200 k) are left after k times 20 minutes.
+    """Job 0 has used 60 minutes at 1200 s, of which some are forgotten.
 
-    With f = 1 - 0.693 / 1200 a minute less than a half is left at 2400 s, and of that again
-    a half at 3600 s: 14.99 minutes, and 15 are too many at 3300 s. What was used up to 300 s has
-    faded by 1200 s.
+    Three times 900 s count as 900 f^300 each, at 300, 600 and 900 s; the last, as it ends, as if
+    used at 900 s. From 1200 s on all of it fades by f^300 each 300 s.
     """
-    f = 1 - 0.693 / 1200
-    used, at = 0.0, 0
-    while at < 1200:
-        used, at = used * f**300 + 3 * 300 * f**300, at + 300
-    while 60 * (used // 3600 * 60) >= 60 * 3600 or used / 60 >= 15:
-        used, at = used * f**300, at + 300
-    jobs = few_jobs(4, [0, 1], [1200, 10], [3, 1], [1200, 10])
-    result = agreed(jobs, True, quota="all/half-life=20m:processor-minutes-used=15")
-    assert result.start.tolist() == [0, 1]  # nothing has been counted then
-    jobs = few_jobs(4, [0, 1201], [1200, 10], [3, 1], [1200, 10])
-    result = agreed(jobs, True, quota="all/half-life=20m:processor-minutes-used=15")
-    assert result.start.tolist() == [0, at]
+    fade = (1 - 0.693 / 1200) ** 300
+    used, at = 900 * fade * (1 + fade + fade**2) + 900 * fade, 900
+    while used // 60 >= 15:
+        used, at = used * fade, at + 300
+    quota = "all/half-life=20m:processor-minutes-used=15"
+    for submit, start in ((1, 1), (1201, at + 1)):  # at first nothing has been counted
+        jobs = few_jobs(4, [0, submit], [1200, 10], [3, 1], [1200, 10])
+        assert agreed(jobs, True, quota=quota).start.tolist() == [0, start]
+    assert at == 3000  # 44.7, 37.6, 31.6, 26.6, 22.4, 18.8, 15.8, 13.3 minutes
 
 
 def test_budgets_are_of_users_and_of_what_they_ask_for() -> None:
@@ -76,7 +72,7 @@ def test_budgets_are_of_users_and_of_what_they_ask_for() -> None:
     assert result.start.tolist()[:2] + result.start.tolist()[3:] == [0, 1, 3]
     left = 240 * (1 - 0.693 / 3600) ** 60
     ends = next(k for k in range(100) if left * (1 - 0.693 / 3600) ** (300 * k) < 60)
-    assert result.start[2] == 300 * ends
+    assert result.start[2] == 300 * ends + 1
 
 
 def test_what_was_used_before_an_extract_counts() -> None:
@@ -85,10 +81,11 @@ def test_what_was_used_before_an_extract_counts() -> None:
     quota = "all/half-life=1h:processor-minutes-in-all=30"
     long = agreed(jobs, True, quota=quota)
     f = 1 - 0.693 / 3600
-    used, at = 900 * f**300 * (1 + f**300), 600
+    used, at = 900 * f**300 + 900 * f**300, 300  # the second half as it ends at 600 s
     while used // 60 > 10:
-        used, at = used * f**300 + (10 * f**10 * f**300 if at == 900 else 0), at + 300
-    assert long.start.tolist() == [0, at, 1100]
+        used = used * f**300 + (10 * f**10 * f**300 if at == 900 else 0)
+        at += 300
+    assert long.start.tolist() == [0, at + 1, 1100]
     for begin in (700, 900, 901, 1050, 1101, 1200, 4000):
         part = hpcgym.continued(long, begin)
         result = hpcgym.simulate(part, quota=quota)

@@ -156,10 +156,10 @@ BY_TIME = ("-requested", "-(requested * processors)", "16 * wait - area", "expan
 
 @pytest.fixture(scope="module", autouse=True)
 def use_counts_often() -> Iterator[None]:
-    """Let budgets count each 20 s: the jobs that are drawn are short."""
+    """Let budgets count each minute: the jobs that are drawn are short."""
     with (
-        mock.patch.object(backfilling, "BUDGET_PERIOD_S", 20),
-        mock.patch.object(spending, "USE_PERIOD_S", 20),
+        mock.patch.object(backfilling, "BUDGET_PERIOD_S", 60),
+        mock.patch.object(spending, "USE_PERIOD_S", 60),
     ):
         yield
 
@@ -341,7 +341,7 @@ def chosen(
         rules = rules | {"backfill": with_few_looks(settings_drawn, log), "hold": None}
         rules |= {"passes": "per-timestamp"} if "passes" in rules else {}
         if which >= {"slurm", "budget"}:
-            rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 7, 20, 60]))}"
+            rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 40, 60, 100]))}"
         elif which >= {"slurm", "minutes"}:
             rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 1, 1, 7, 60, 300]))}"
     if "killed" in which:

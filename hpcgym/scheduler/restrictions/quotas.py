@@ -65,8 +65,8 @@ class Quota:
         ``gpu-minutes-used``, a budget, jobs start as long as those that ran or run have used less
         than the bound; of ``gpu-minutes-in-all`` if what has been used, what running jobs still may
         use, and what the job asks for is at most the bound. What has been used counts as jobs stop,
-        and every five minutes, or ``calc_period`` of Slurm's backfilling. Of one job also those of
-        :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
+        and after every five minutes, or ``calc_period`` of Slurm's backfilling. Of one job also
+        those of :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
     least : amount -> the least that a job must ask for, likewise; only of one job.
