@@ -16,7 +16,7 @@ from hpcgym.reference.orders import (
     score_of,
 )
 from hpcgym.reference.predictions import Estimator, features
-from hpcgym.reference.spending import Spending, is_budget
+from hpcgym.reference.spending import UsedByJobs, is_budget
 from hpcgym.reference.state import State
 
 EASY = ("easy", "until-shadow")
@@ -94,7 +94,7 @@ class Events:
         self.reopened = -1  # up to when windows have ended
         self.passed = 0  # when the last pass was, or is
         self.opening: int | None = None  # when time alone causes a pass, rule 31
-        self.spending = Spending(self)  # what jobs have used, rule 33
+        self.spending = UsedByJobs(self)  # what jobs have used, rule 33
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
         self.came = 0  # how many jobs have been submitted

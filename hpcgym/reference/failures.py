@@ -97,7 +97,7 @@ class FailingSimulation(NodeSimulation):
     def next_time(self) -> int:
         """Return when something happens next."""
         moments = [time for _, time, _ in self.failures[:1]]
-        due = (self.due, self.plan_due, self.look_due) != (None, None, None)
+        due = {self.due, self.plan_due, self.look_due, self.opening} != {None}
         if self.coming or self.running or due or self.reopenings():
             moments.append(super().next_time())
         return min(moments, default=NEVER)

@@ -39,7 +39,7 @@ def parts_of(begin: int, end: int, period: int) -> list[tuple[int, int]]:
     return parts
 
 
-class Spending:
+class UsedByJobs:
     """The part of a simulation that knows what jobs have used."""
 
     def __init__(self, simulation: Any):

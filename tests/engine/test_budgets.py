@@ -21,6 +21,13 @@ def test_what_running_jobs_may_use_counts_until_they_end() -> None:
         assert result.start.tolist() == [0, start]
 
 
+def test_an_explanation_names_the_budget() -> None:
+    quota = "all:processor-minutes-in-all=10"
+    result = hpcgym.simulate(EARLY.with_columns(job_number=[1, 2]), quota=quota)
+    expected = f"waited for 1 min 50 s because it would have exceeded a quota, {quota}."
+    assert expected in str(hpcgym.explain(result, 2))
+
+
 @pytest.mark.parametrize("engine", [None, "reference"])
 def test_nothing_comes_back(engine: str | None) -> None:
     jobs = few_jobs(4, [0, 10, 20], [120, 180, 1], [2, 1, 1], [240, 180, 240])

@@ -200,6 +200,8 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     if "usage" in which and place == "pool":
         log = data.draw(with_power(log))
     common = chosen(data, which, usable(drawn), log)
+    if place == "failing" and "budget" in which:  # not settled there: when Slurm looks again
+        assume(not common["backfill"].startswith("slurm"))
     part, begin, end = log, None, math.inf
     if "extract" in which:
         log = recorded(data, log)
