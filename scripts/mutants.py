@@ -104,8 +104,8 @@ MUTANTS = (
     Mutant(
         "a quota lets one job more run",
         "native/core/quotas.hpp",
-        "asked > 0 && left(count, now) < asked",
-        "asked > 0 && left(count, now) < asked - 1",
+        "asked > 0 && left_of(count, quota, now) < asked",
+        "asked > 0 && left_of(count, quota, now) < asked - 1",
     ),
     Mutant(
         "a window begins a second late",

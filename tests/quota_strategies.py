@@ -6,7 +6,7 @@ from typing import Any
 
 from drawing import strategies as st
 
-from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Spared
+from hpcgym.reference.jobs import BY_TIME, IN_ALL, OF_CLUSTER, USED, Spared
 from hpcgym.workload.model import Workload
 
 COLUMNS = {
@@ -75,6 +75,40 @@ def quotas(draw: st.DrawFn, workload: Workload, by_time: bool = False) -> tuple[
             bounds.append(f"{MINUTES.get(name, name)}-minutes={most}")
             slow.append((keys, asked[name], most, BY_TIME))
         parts = named(only, spares) + each or ["all"]
+        texts.append(f"{'/'.join(parts)}:{'+'.join(bounds)}")
+    return "; ".join(texts), slow
+
+
+@st.composite
+def budgets(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
+    """One or two budgets that no job exceeds by itself, as :func:`quotas` has them.
+
+    What is used is forgotten, or else suffices for all jobs: none waits for ever.
+    """
+    texts, slow = [], []
+    for _ in range(draw(st.integers(1, 2))):
+        each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=1))
+        only, spares = draw(ONLY), draw(SPARES)
+        keys = keys_of(workload, each, only, spares)
+        asked = asks_of(workload)
+        half_life = draw(st.sampled_from([30, 100, 100, 300, None]))
+        bounds = []
+        names = st.lists(st.sampled_from(list(asked)), min_size=1, max_size=2, unique=True)
+        for name in draw(names):
+            seconds = [a * b for a, b in zip(asked[name], workload.requested_time, strict=True)]
+            minutes = [-(-int(own) // 60) for own in seconds]
+            kind = draw(st.sampled_from([USED, IN_ALL, IN_ALL]))
+            if half_life is None:
+                most = 50 * sum(minutes) + draw(st.integers(1, 3))  # nodes may fail, too
+            elif kind == USED:
+                most = draw(st.integers(1, max(*minutes, 2)))
+            else:
+                most = max(*minutes, 1) + draw(st.integers(0, max(*minutes, 1)))
+            behind = "used" if kind == USED else "in-all"
+            bounds.append(f"{MINUTES.get(name, name)}-minutes-{behind}={most}")
+            slow.append((keys, asked[name], most, kind, half_life))
+        parts = named(only, spares) + each or ["all"]
+        parts += [f"half-life={half_life}"] * (half_life is not None)
         texts.append(f"{'/'.join(parts)}:{'+'.join(bounds)}")
     return "; ".join(texts), slow
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawing import strategies as st
 from preemption_strategies import preemptions
-from quota_strategies import COLUMNS, ONLY, SPARES, keys_of, named, quotas, with_queues
+from quota_strategies import COLUMNS, ONLY, SPARES, budgets, keys_of, named, quotas, with_queues
 from submission_strategies import chains
 
 from hpcgym.machine import Cluster
@@ -160,6 +160,10 @@ def restrict(
     texts = []
     for word in {"quota", "minutes"} & {*which}:
         text, theirs["quotas"] = data.draw(quotas(log, by_time=word == "minutes"))
+        texts.append(text)
+    if "budget" in which:
+        text, also = data.draw(budgets(log))
+        theirs["quotas"] = [*theirs.get("quotas", []), *also]
         texts.append(text)
     if "places" in which:
         text, theirs["places"], running = data.draw(bounds(log))

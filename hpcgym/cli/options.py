@@ -111,10 +111,11 @@ class _AllRules(WeighedRules):
         once: of each user, group, queue, partition or array (user:gpu=4), of one of them
         (queue=normal:processors=512), of each user of one
         (queue=normal/user:jobs=10+processors=64), or of all (all:licence.matlab=20); of one job:
-        job:gpu=8. How much running jobs still may use: group:gpu-minutes=10000. How many may run or
-        wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or
-        a file that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for the
-        throttles of its arrays.
+        job:gpu=8. How much running jobs still may use: group:gpu-minutes=10000, or have used and
+        still may: group/half-life=7d:gpu-minutes-in-all=10000. How many may run or wait:
+        user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or a file
+        that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for the throttles of
+        its arrays.
     maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, which is known from
         the beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
         :processors=32 or :nodes=gpu,0-3 to close a part of it, and on nodes :accounts=a|b, :users=c

@@ -195,6 +195,18 @@ What orders may look at
     else happened since. Under slurm the time that jobs have run counts at multiples of calc_period
     only (0: never before they end). There a pass of the second kind follows then, as soon as after
     an event; and one as at an event, as rule 23 has it of jobs that were left out.
+33. Budgets: quotas of what jobs have used, which does not come back as they end. What a job has run
+    counts at multiples of calc_period under slurm, else of 300 s, from the next second on, and at
+    once as it ends or is stopped: s seconds since it was counted last, or since it began or went
+    on, count as s f^s times what it asks for, and in each second that follows a multiple use is
+    multiplied by f = 1 - 0.693 / half-life, 1 without one; what counts as a job ends does so as if
+    it had been used at the multiple before. Below 10^-9 s it is 0. Bounds are in minutes, and what
+    has been used is cut to whole ones. Of use alone, a job is too much if the bound has been
+    reached. Of use in all, what running or suspended jobs still may use, as far as they have been
+    counted, is added, cut likewise, and what the job asks for times its requested time; it is too
+    much if that exceeds the bound. A pass follows in the second after the next multiple, as rule 31
+    has it of time alone, if a budget bars a job of the queue, and jobs of its key run, or what they
+    used is being forgotten.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,

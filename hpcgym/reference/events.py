@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
-from hpcgym.reference.jobs import BY_TIME, Job, Spared, fresh, settings_of_slurm
+from hpcgym.reference.jobs import BY_TIME, NEVER, Job, Spared, fresh, settings_of_slurm
 from hpcgym.reference.orders import (
     Score,
     changes_with_time,
@@ -16,6 +16,7 @@ from hpcgym.reference.orders import (
     score_of,
 )
 from hpcgym.reference.predictions import Estimator, features
+from hpcgym.reference.spending import UsedByJobs, is_budget
 from hpcgym.reference.state import State
 
 EASY = ("easy", "until-shadow")
@@ -93,6 +94,7 @@ class Events:
         self.reopened = -1  # up to when windows have ended
         self.passed = 0  # when the last pass was, or is
         self.opening: int | None = None  # when time alone causes a pass, rule 31
+        self.spending = UsedByJobs(self)  # what jobs have used, rule 33
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
         self.came = 0  # how many jobs have been submitted
@@ -175,6 +177,8 @@ class Events:
             self.coming or self.running or (self.due, self.plan_due) != (None, None) or self.queue
         ):
             now = self.next_time()
+            if now == NEVER:  # budgets are used up, rule 33: the others wait for ever
+                break
             due, self.due = self.due is not None, None
             due = due or now in [*self.reopenings(), *self.exempt_until(), self.opening]
             self.reopened = now
@@ -277,7 +281,7 @@ class Events:
         if self.outside:  # rule 28
             times += [job.end + 1 for job in self.leaving if job.end == self.reopened]
         times += [] if self.opening is None else [self.opening]
-        return min(times + self.reopenings() + self.exempt_until())
+        return min(times + self.reopenings() + self.exempt_until(), default=NEVER)
 
     def reopenings(self) -> list[int]:
         """When windows end at which jobs wait."""
@@ -422,10 +426,18 @@ class Events:
         """Make a pass, and see when time alone causes another (rule 31, and ``shares``)."""
         self.passed, self.opening = now, None
         self.schedule(now)
+        for job in self.queue:
+            for quota in filter(is_budget, self.quotas):  # rule 33
+                if self.exceeds(job, quota) and self.spending.may_change(job, quota, now):
+                    counts = self.spending.last(now) + self.spending.period + 1
+                    self.opening = min(self.opening or counts, counts)
         if any(BY_TIME in quota[3:] for quota in self.quotas):
             last = max((j.start + j.paused + j.requested for j in self.running), default=now)
             times = range(now, last)
+            budgets = [quota for quota in self.quotas if is_budget(quota)]
             for job in self.queue:
+                if any(self.exceeds(job, quota) for quota in budgets):
+                    continue
                 if self.over_quota(job, now) and not self.over_quota(job, last):
                     after = bisect_left(times, True, key=lambda at: not self.over_quota(job, at))
                     self.opening = min(self.opening or now + after, now + after)
@@ -444,6 +456,10 @@ class Events:
 
     def over_quota(self, job: Job, at: int | None = None) -> bool:
         """Rule 24."""
+        raise NotImplementedError
+
+    def exceeds(self, job: Job, quota: tuple[Any, ...], at: int | None = None) -> bool:
+        """Whether a job would exceed a quota."""
         raise NotImplementedError
 
     def schedule(self, now: int) -> None:

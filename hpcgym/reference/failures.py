@@ -37,14 +37,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from hpcgym.reference.jobs import Job
+from hpcgym.reference.jobs import NEVER, Job
 from hpcgym.reference.nodes import NodeSimulation, NoRoomError
 from hpcgym.reference.pool import PoolSimulation
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
 
-NEVER = 2**62  # [s] later than anything
 NOBODY = -(2**62)  # is no user
 
 
@@ -98,10 +97,10 @@ class FailingSimulation(NodeSimulation):
     def next_time(self) -> int:
         """Return when something happens next."""
         moments = [time for _, time, _ in self.failures[:1]]
-        due = (self.due, self.plan_due, self.look_due) != (None, None, None)
+        due = {self.due, self.plan_due, self.look_due, self.opening} != {None}
         if self.coming or self.running or due or self.reopenings():
             moments.append(super().next_time())
-        return min(moments)
+        return min(moments, default=NEVER)
 
     def expire(self, now: int) -> None:
         """Rule 2: repairs come before all else."""

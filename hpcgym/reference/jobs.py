@@ -13,8 +13,12 @@ Nodes = list[Amounts]
 Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
 
 
+NEVER = 2**62  # [s] later than anything
 #: What may be said of a quota: it is weighed by time, rule 31; it is of licences of the cluster.
 BY_TIME, OF_CLUSTER = "by time", "of the cluster"
+#: Of a budget, rule 33: of what has been used, alone or with what running jobs still may use. The
+#: half-life stands behind it.
+USED, IN_ALL = "used", "in all"
 
 
 class Spared(tuple[Any, ...]):

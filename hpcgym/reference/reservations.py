@@ -10,6 +10,7 @@ from hpcgym.elementary import log
 from hpcgym.reference.events import Events
 from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared
 from hpcgym.reference.orders import score_of
+from hpcgym.reference.spending import is_budget
 
 # --- What a pass does -----------------------------------------------------------------------------
 
@@ -55,6 +56,8 @@ class Reservations(Events):
 
     def exceeds(self, job: Job, quota: tuple[Any, ...], at: int | None = None) -> bool:
         """Whether a job would exceed a quota."""
+        if is_budget(quota):  # rule 33
+            return at is None and self.spending.exceeds(job, quota, self.passed)
         keys, asks, most, *how = quota
         key, asked = keys[job.number], asks[job.number]
         if key is None or isinstance(key, Spared) or asked == 0:

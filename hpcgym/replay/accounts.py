@@ -306,19 +306,28 @@ def _has_limits(amount: str) -> bool:
     return not amount_called(amount).of or tracked_as(amount) != ""
 
 
-def _tracked(limit: Limit, numbers: Mapping[str, int], minutes: bool = False) -> bytes:
-    """Return a limit of what Slurm tracks, by the numbers of its resources; or that of minutes."""
+def _tracked(limit: Limit, numbers: Mapping[str, int], kind: str = "") -> bytes:
+    """Return a limit of what Slurm tracks, by the numbers of its resources.
+
+    ``kind``: "minutes", of what running jobs still may use, or "budget".
+    """
     bounds = {
         numbers[name]: most
         for of, most in limit.items()
-        if (name := tracked_as(of)) and bool(amount_called(of).of) == minutes
+        if (name := tracked_as(of)) and _kind(of) == kind
     }
     return _text(",".join(f"{number}={most}" for number, most in sorted(bounds.items())))
 
 
 def _of_group(limit: Limit, numbers: Mapping[str, int]) -> bytes:
-    """Return GrpTRESMins, of which there are none, GrpTRESRunMins and GrpTRES."""
-    return _text() + _tracked(limit, numbers, minutes=True) + _tracked(limit, numbers)
+    """Return GrpTRESMins, GrpTRESRunMins and GrpTRES."""
+    return b"".join(_tracked(limit, numbers, kind) for kind in ("budget", "minutes", ""))
+
+
+def _kind(amount: str) -> str:
+    """Return of which kind a limit of an amount is in Slurm."""
+    known = amount_called(amount)
+    return "budget" if known.budget else "minutes" if known.of else ""
 
 
 def _resource(number: int, name: str) -> bytes:

@@ -355,9 +355,11 @@ def slurm_conf(
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU_Memory" if has_memory else "CR_CPU",
         **({"GresTypes": ",".join(names)} if names else {}),
+        **{name: value for name, value in scheduling.items() if name != ENFORCED},
         **({} if tracked is None else _with_accounts(machine, tracked)),
-        **scheduling,
     }
+    if scheduling.get(ENFORCED) == "safe":
+        settings |= {} if tracked is None else {ENFORCED: f"{settings[ENFORCED]},safe"}
     lines = [f"{name}={value}" for name, value in settings.items()]
     for number, (name, node) in enumerate(zip(machine.names, machine.nodes, strict=True), 1):
         port = machine.controller + number
@@ -384,6 +386,7 @@ def gres_conf(machine: PrivateNodes) -> str:
 
 
 _MUCH_MB = 1_000_000  # of nodes whose memory is never asked for
+ENFORCED = "AccountingStorageEnforce"
 _MANY = 1_000_000  # licences, more than all jobs ask for
 
 
@@ -394,7 +397,7 @@ def _with_accounts(machine: PrivateNodes, tracked: Sequence[str]) -> dict[str, o
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": "127.0.0.1",
         "AccountingStoragePort": machine.database,
-        "AccountingStorageEnforce": "limits,qos,nojobs",  # of which it is told nothing
+        ENFORCED: "limits,qos,nojobs",  # of which it is told nothing
     }
 
 
@@ -469,6 +472,8 @@ def settings_of(conf: SlurmConf) -> dict[str, str]:
         # of a job's size Slurm takes the mean of its shares of processors and of nodes; jobs here
         # ask for no nodes, and the simulator counts processors alone
         settings[_SIZE] = str(2 * _weight(conf, _SIZE))
+    if "safe" in conf.said("accountingstorageenforce"):
+        settings[ENFORCED] = "safe"
     parameters = usual | conf.parameters
     written = [f"{name}={value}" if value else name for name, value in parameters.items()]
     return {**settings, "SchedulerParameters": ",".join(written)}

@@ -37,9 +37,9 @@ from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.restrictions import Quota
+from hpcgym.scheduler.restrictions import Quota, are_budgets
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_conf import SlurmRules, rules_of_slurm
+from hpcgym.scheduler.slurm_conf import SlurmRules, keeps_budget, rules_of_slurm
 from hpcgym.scheduler.slurm_qos import is_over
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
@@ -208,6 +208,13 @@ def _calc_period(rules: Scheduler, quotas: Sequence[Quota], read: SlurmRules | N
     of_usage = rules.fair_share.period_s if isinstance(rules.fair_share, FairShare) else 0
     if not any(amount_called(name).of for quota in quotas for name in quota.running):
         return of_usage
+    for quota in quotas:
+        if are_budgets([quota]) and not (read and keeps_budget(read.conf, quota)):
+            raise HpcgymError(
+                f"a replay on Slurm has no quota {quota}: it takes a slurm.conf with"
+                " AccountingStorageEnforce=safe, budgets of minutes-in-all, and the half-life of"
+                " the file; without safe Slurm ends running jobs"
+            )
     period_s = None if rules.reserve.slurm is None else rules.reserve.slurm.calc_period
     if period_s is None or (period_s and (read is None or not has_priorities(read.conf))):
         raise HpcgymError(

@@ -194,6 +194,8 @@ NAME = "slurm"
 _MOST = 10**9
 #: As ``bf_interval``, in Slurm too: no pass backfills.
 NEVER = -1
+#: At multiples of what budgets count what jobs have used [s], as Slurm's PriorityCalcPeriod has it.
+BUDGET_PERIOD_S = 300
 _MAY_BE_ZERO = (
     "bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user", "calc_period",
 )  # fmt: skip
@@ -408,6 +410,11 @@ class BackfillRule:
     def counts_time_s(self) -> int:
         """At multiples of what the time counts that jobs have run [s]; 0: not before they end."""
         return 1 if self.slurm is None else self.slurm.calc_period
+
+    @property
+    def counts_use_s(self) -> int:
+        """At multiples of what budgets count what jobs have used [s], beside as they stop."""
+        return BUDGET_PERIOD_S if self.slurm is None else self.slurm.calc_period or BUDGET_PERIOD_S
 
     @property
     def shares(self) -> bool:

@@ -56,6 +56,7 @@ FEATURES = {
     "quota": "quotas",
     "submitted": "quotas of submitted jobs",
     "minutes": "quotas of amounts weighed by time",
+    "unforgotten": "budgets without a half-life",
     "maintenance": "maintenance windows",
     "preemption": "preemption",
     "dependencies": "jobs that follow others",
@@ -92,6 +93,9 @@ REASONS = {
     "minutes | whole nodes, shared nodes": (
         "a lower level, or a job beside it, makes a job longer than it asked for, and what it still"
         " may use is not known as it starts"
+    ),
+    "unforgotten | environments, batches, look-ahead, forecasts": (
+        "once it is used up jobs wait for ever, and the end of the last job is awaited there"
     ),
     "per-event | slurm": "Slurm has one pass for all that happens in a second",
     "submitted, dependencies | submissions": (

@@ -562,6 +562,10 @@ class Scheduler:
                 restrictions.bound_submissions(self.quota), f"{said('quota')} (submitted)"
             ),
             "minutes": (restrictions.weigh_time(self.quota), f"{said('quota')} (minutes)"),
+            "unforgotten": (
+                any(q.half_life_s is None and restrictions.are_budgets([q]) for q in self.quota),
+                f"{said('quota')} (without half-life=)",
+            ),
             "maintenance": (bool(self.maintenance), said("maintenance")),
             "preemption": (self.preemption is not None, said("preemption")),
             "dependencies": (self.dependencies != "none", said("dependencies")),

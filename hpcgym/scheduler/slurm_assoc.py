@@ -25,6 +25,7 @@ from hpcgym.scheduler.slurm_tables import (
     rows_of,
     unfollowed,
     warn_of_left,
+    without_budgets,
 )
 from hpcgym.words import counted
 
@@ -357,6 +358,7 @@ def associations_as_quotas(path: str | os.PathLike[str]) -> list[Quota]:
     ------
     HpcgymError : what :func:`read_associations` raises.
     """
-    quotas, left = limits_as_quotas(read_associations(path))
-    warn_of_left(path, left, KIND, " by quotas")
+    members, budgets = without_budgets(read_associations(path))
+    quotas, left = limits_as_quotas(members)
+    warn_of_left(path, [*left, *budgets], KIND, " by quotas")
     return quotas

@@ -20,17 +20,20 @@ from hpcgym.names import CORE, LICENCE, MEMORY, MOST_NICE, of_type
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES, Quota, of_tables, weigh_time
+from hpcgym.scheduler.restrictions import MODES, Quota, are_budgets, of_tables, weigh_time
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
-from hpcgym.scheduler.slurm_tables import Left, warn_of_left
+from hpcgym.scheduler.slurm_tables import Left, warn_of_left, without_budgets
 from hpcgym.units import WEEK_S, count_of
 from hpcgym.workload.amounts import (
     AMOUNTS,
+    IN_ALL,
     OF_ONE_JOB,
+    amount_called,
     amount_of_tres,
     amount_within,
+    in_all_of,
     in_terms_of,
     licences_in,
     weights_of,
@@ -54,7 +57,7 @@ _MULTIFACTOR = (
     "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
 )  # fmt: skip
 #: Those of them that are lists, of which a part may be followed.
-_LISTS = ("priorityweighttres", "priorityflags")
+_LISTS = ("priorityweighttres", "priorityflags", "accountingstorageenforce")
 #: Why settings are not followed.
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
 _NOT_SIMULATED = "not simulated"
@@ -152,7 +155,10 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
     why = [part for setting in rest for part in _parts(setting, conf, scheduler, known)]
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = [*(_STOPPING if stops else ()), *_factors_followed(known, conf, scheduler, members)]
-    of_qos = slurm_qos.limits_as_quotas(known)[1]
+    of_qos, of_members = slurm_qos.limits_as_quotas(known)[1], []
+    if budgets := _why_no_budgets(conf):
+        of_qos += without_budgets(known, budgets)[1]
+        of_members = without_budgets(members, budgets)[1]
     return SlurmRules(
         files, conf, known, _partitions_of(conf, known), scheduler,
         followed=[(setting, _rule_of(setting)) for setting, reason in why if not reason],
@@ -160,7 +166,7 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
         wrong=[str(error) for error in wrong],
         left_of={
             "QOS": [limit for limit in of_qos if limit.column not in followed],
-            slurm_assoc.KIND: slurm_assoc.limits_as_quotas(members)[1],
+            slurm_assoc.KIND: slurm_assoc.limits_as_quotas(members)[1] + of_members,
         },
     )  # fmt: skip
 
@@ -187,6 +193,9 @@ def _warn(read: SlurmRules) -> None:
         text = f"{path}: AccountingStorageTRES does not track {', '.join(untracked)}"
         why = "a dump may not tell which jobs have it, and Slurm itself keeps no limit of it"
         warn_caller(f"{text}: {why}", HpcgymWarning)
+    if not _is_safe(read.conf) and are_budgets(read.scheduler.quota):
+        text = f"{path}: without AccountingStorageEnforce=safe Slurm ends running jobs"
+        warn_caller(f"{text} once GrpTRESMins is used up; here they run on", HpcgymWarning)
     has = read.conf.cluster.node_resources
     untyped = [
         f"{name} in {quota}"
@@ -253,6 +262,10 @@ def _rules(
 ) -> Scheduler:
     """Return the scheduler; with the QOS ``known``, ``of`` a file, and with associations."""
     policy, fair_share = _order(conf, known)
+    if why := _why_no_budgets(conf):
+        known = without_budgets(known, why)[0]
+        members = without_budgets(members, why)[0]
+    forgets = _seconds(conf, "PriorityDecayHalfLife") or None
     if fair_share is not None:
         fair_share = replace(fair_share, factors=slurm_qos.usage_factors(known))
         if members:
@@ -263,15 +276,48 @@ def _rules(
         assert of is not None
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     partitions = _partitions_of(conf, known)
-    quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
+    quotas = slurm_qos.limits_as_quotas(known, partitions, forgets)[0]
     in_place = slurm_qos.in_place_of(known, partitions)
     of_members = slurm_assoc.limits_as_quotas(members, in_place)[0]
+    of_members = [replace(quota, half_life_s=forgets) for quota in of_members]
     quotas += slurm_qos.by_limit_factors(of_members, known)
+    if _is_safe(conf):
+        quotas = [_in_all(quota) for quota in quotas]
     quotas = of_tables([*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)])
     return Scheduler(
         policy=policy, backfill=_backfill(conf, weigh_time(quotas)), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
+
+
+def _why_no_budgets(conf: SlurmConf) -> str:
+    """Return why GrpTRESMins is not followed; blank: it is."""
+    if conf.said("prioritytype") == _BASIC:
+        return "only priority/multifactor counts what has been used"
+    resets = conf.said("priorityusageresetperiod") not in ("", "none")
+    return "PriorityUsageResetPeriod is not simulated" if resets else ""
+
+
+def _is_safe(conf: SlurmConf) -> bool:
+    """Return whether jobs start only if a budget suffices up to their requested time."""
+    enforced = conf.said("accountingstorageenforce").split(",")
+    return "safe" in map(str.strip, enforced)
+
+
+def keeps_budget(conf: SlurmConf, quota: Quota) -> bool:
+    """Return whether a Slurm of a file keeps a budget of all, or of accounts, as it is."""
+    kinds = {amount_called(name).budget for name in quota.running} - {0}
+    forgets = _seconds(conf, "PriorityDecayHalfLife") or None
+    return _is_safe(conf) and kinds <= {IN_ALL} and quota.half_life_s == forgets
+
+
+def _in_all(quota: Quota) -> Quota:
+    """Return a quota whose budgets count what running jobs still may use, too."""
+    bounds = {
+        in_all_of(amount_within(name)) if amount_called(name).budget else name: most
+        for name, most in quota.bounds
+    }
+    return replace(quota, bounds=bounds)
 
 
 def _of_sole_types(quota: Quota, conf: SlurmConf) -> Quota:
@@ -329,7 +375,8 @@ def _rule_of(setting: OtherSetting) -> str:
         return "fair_share"
     if "preempt" in key or key == "gracetime":
         return "preemption"
-    rules = {"qos": "quota", "licenses": "quota", "schedulertype": "backfill"}
+    rules = dict.fromkeys(("qos", "licenses", "accountingstorageenforce"), "quota")
+    rules["schedulertype"] = "backfill"
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
@@ -374,6 +421,8 @@ def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Se
     if key == "maxmempercpu":
         return "jobs have the processors that the log tells, which Slurm raises by it"
     if key == "accountingstorageenforce":
+        if value == "safe" and are_budgets(scheduler.quota):
+            return ""
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:
         return ""

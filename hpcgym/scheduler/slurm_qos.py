@@ -26,6 +26,7 @@ from hpcgym.scheduler.slurm_tables import (
     rows_of,
     unfollowed,
     warn_of_left,
+    without_budgets,
 )
 from hpcgym.units import count_of
 from hpcgym.workload.amounts import OF_ONE_JOB, amount_within, tres_of
@@ -125,8 +126,13 @@ _OF_NO_USE = ("id", "descr")
 _FLAGS = "flags"
 #: The flag of a QOS whose limits come before those of the partition's QOS.
 _OVER = "overpartqos"
+#: The flag of a QOS of whose budgets nothing is forgotten.
+_KEEPS = "nodecay"
 #: The flag by which a job beyond a limit is refused, and else waits for ever: it never runs.
 _DENIES = "denyonlimit"
+
+
+_FLAGS_FOLLOWED = (_OVER, _DENIES, _KEEPS)
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -151,15 +157,20 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
 
     if (most := throttles(Path(path))) is not None:
         return [Quota((), ((ARRAY, str(array)),), {"jobs": jobs}) for array, jobs in most.items()]
-    quotas, left = limits_as_quotas(read_qos(path))
-    warn_of_left(path, left, "QOS", " by quotas")
+    known, budgets = without_budgets(read_qos(path))
+    quotas, left = limits_as_quotas(known)
+    warn_of_left(path, [*left, *budgets], "QOS", " by quotas")
     return of_tables(quotas)
 
 
 def limits_as_quotas(
-    known: Sequence[Qos], partitions: Mapping[str, Sequence[str]] = MappingProxyType({})
+    known: Sequence[Qos],
+    partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    half_life_s: int | None = None,
 ) -> tuple[list[Quota], list[Left]]:
     """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed.
+
+    ``half_life_s`` is of budgets, but for QOS with the flag NoDecay.
 
     ``partitions`` are those of which a QOS is the partition's own, QOS -> names. Its limits hold
     for their jobs too, together with its own jobs. Where it and the QOS of the job have the same
@@ -185,7 +196,14 @@ def limits_as_quotas(
             apart[each, tuple(spares)][is_least][amount] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
         quotas += [
-            Quota(each, where, bounded[False], names, bounded[True])
+            Quota(
+                each,
+                where,
+                bounded[False],
+                names,
+                bounded[True],
+                half_life_s=None if _KEEPS in map(str.casefold, _flags(qos)) else half_life_s,
+            )
             for (each, names), bounded in apart.items()
         ]
         left += _not_followed(qos)
@@ -271,7 +289,7 @@ def _not_followed(qos: Qos) -> list[Left]:
     left += [name for name in qos.others if name.casefold() not in (*_OF_NO_USE, _FLAGS)]
     left += [USAGE_FACTOR] * (qos.usage_factor not in (None, 1))
     left += [LIMIT_FACTOR] * (qos.limit_factor not in (None, 1))
-    left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() not in (_OVER, _DENIES)]
+    left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() not in _FLAGS_FOLLOWED]
     return [Left(qos.name, name) for name in left]
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
 from hpcgym.scheduler.restrictions import JOB
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import AMOUNTS, OF_ONE_JOB, amount_of_tres, minutes_of, on_a_node
+from hpcgym.workload.amounts import (
+    AMOUNTS,
+    OF_ONE_JOB,
+    amount_called,
+    amount_of_tres,
+    minutes_of,
+    on_a_node,
+    used_of,
+)
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -106,6 +115,7 @@ LIMITS = {
     "MaxJobs": LimitColumn(("user",), "jobs"),
     "MaxSubmit": LimitColumn(("user",), "submitted"),
     "GrpTRESRunMins": LimitColumn((), called=minutes_of),
+    "GrpTRESMins": LimitColumn((), called=used_of),
     "MaxTRESRunMinsPU": LimitColumn(("user",), called=minutes_of),
     "MaxTRESRunMinsPA": LimitColumn(("group",), called=minutes_of),
     "MaxTRES": LimitColumn((JOB,)),
@@ -114,6 +124,11 @@ LIMITS = {
     "MaxWall": LimitColumn((JOB,), "requested_time"),
     "MinTRES": LimitColumn((JOB,), least=True),
 }
+
+#: The columns of budgets, of which only a slurm.conf says what is forgotten of them.
+BUDGETS = tuple(
+    column for column, limit in LIMITS.items() if amount_called(limit.called("gpu")).budget
+)
 
 #: Column of limits -> amount of jobs, or trackable resource -> most.
 Limits = Mapping[str, Mapping[str, int]]
@@ -225,6 +240,26 @@ class Left(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.of}: {self.column}"
+
+
+_Row = TypeVar("_Row", bound=Any)
+
+
+def without_budgets(
+    rows: Sequence[_Row], why: str = "slurm.conf:qos=FILE+assoc=FILE says what is forgotten"
+) -> tuple[list[_Row], list[Left]]:
+    """Return QOS or associations without limits of what has been used, and which these are."""
+    left = [
+        Left(row.name, f"{column} ({why})")
+        for row in rows
+        for column in row.limits
+        if column in BUDGETS
+    ]
+    kept = [
+        {column: bounds for column, bounds in row.limits.items() if column not in BUDGETS}
+        for row in rows
+    ]
+    return [replace(row, limits=own) for row, own in zip(rows, kept, strict=True)], left
 
 
 def warn_of_left(

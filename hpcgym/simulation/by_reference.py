@@ -22,7 +22,16 @@ from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.names import NAMED, PARTITION
 from hpcgym.reference.failures import FailingSimulation
-from hpcgym.reference.jobs import BY_TIME, OF_CLUSTER, Job, Spared, jobs_of, node_jobs_of
+from hpcgym.reference.jobs import (
+    BY_TIME,
+    IN_ALL,
+    OF_CLUSTER,
+    USED,
+    Job,
+    Spared,
+    jobs_of,
+    node_jobs_of,
+)
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import NAMES, POLICIES, ByExpression, ByNetwork
@@ -43,7 +52,8 @@ from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.driver import Run
 from hpcgym.simulation.limited import own_place
 from hpcgym.simulation.restricted import nodes_in
-from hpcgym.simulation.results import as_came
+from hpcgym.simulation.results import as_came, check_ended
+from hpcgym.workload.amounts import USED as OF_USE
 from hpcgym.workload.amounts import amount_called, asked_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.constraints import constraints_of
@@ -245,10 +255,9 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         "quotas": [
             (
                 _keys(workload, quota),
-                asked_of(workload, [(of := amount_called(name).of) or name])[:, 0].tolist(),
+                asked_of(workload, [amount_called(name).of or name])[:, 0].tolist(),
                 most,
-                *[BY_TIME] * bool(of),
-                *[OF_CLUSTER] * quota.of_cluster(name),
+                *_kind_of(quota, name),
             )
             for quota in quotas
             for name, most in quota.running.items()
@@ -264,6 +273,14 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         "follows": _follows(workload, scheduler.dependencies),
         "preemption": _preemption(workload, scheduler),
     }
+
+
+def _kind_of(quota: Quota, name: str) -> list[Any]:
+    """Return what is said of a bound of a quota beside what is bound."""
+    amount = amount_called(name)
+    if amount.budget:
+        return [USED if amount.budget == OF_USE else IN_ALL, quota.half_life_s]
+    return [BY_TIME] * bool(amount.of) + [OF_CLUSTER] * quota.of_cluster(name)
 
 
 def _table(failures: Failures) -> list[tuple[int, int, int]]:
@@ -365,6 +382,7 @@ def _result_of(
 ) -> Result:
     """Return what has become of jobs as a result."""
     more: dict[str, Any] = {}
+    check_ended(workload, scheduler, _column([job.start for job in jobs]))
     if cluster.groups:
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
     if learns(scheduler.policy_estimate):

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.elementary import exp2, log2
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.names import MEMORY
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
+from hpcgym.scheduler.backfilling import BUDGET_PERIOD_S
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.amounts import OF_ONE_JOB, amount_called, amount_within, asked_of
 from hpcgym.workload.columns import MAX_TIME
-from hpcgym.workload.extracts import decided
+from hpcgym.workload.extracts import decided, joined, past_jobs, recorded_run_time
 from hpcgym.workload.followers import Following, followed, think_times
 from hpcgym.workload.model import Workload
 
@@ -51,6 +53,12 @@ class Bounds(NamedTuple):
     of_cluster: NDArray[np.int64]  # (K,) 1: what it bounds are licences that the cluster has
     step: NDArray[np.int64]  # (1,) [s] in which time counts
     left: NDArray[np.int64]  # (C,) how much may still start
+    budgets: NDArray[np.int64]  # (K,) 0, or what of use is of it: USED, IN_ALL
+    half_lives: NDArray[np.int64]  # (C,) [s] of use, 0: nothing of it is forgotten
+    period: NDArray[np.int64]  # (1,) [s] at multiples of which use counts
+    # what was used before the beginning, as of a multiple of the period: (C,) and [s] (1,), or none
+    used: NDArray[np.float64]
+    used_at: NDArray[np.int64]
 
 
 def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
@@ -135,13 +143,18 @@ def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bo
             yield name, (sign * asked > sign * limit * amount_called(name).unit) & bound
 
 
-def make_quotas(workload: Workload, quotas: tuple[Quota, ...], period: int = 1) -> Bounds:
+def make_quotas(
+    workload: Workload,
+    quotas: tuple[Quota, ...],
+    period: int = 1,
+    use_period: int = BUDGET_PERIOD_S,
+) -> Bounds:
     """Return the bounds on what running jobs have, before any job runs.
 
     ``period``: [s] in which amounts that are weighed by time count it; 0: jobs have all of theirs
-    until they end.
+    until they end. ``use_period``: [s] likewise, of what jobs have used.
     """
-    return _counting(workload, [(quota, quota.running) for quota in quotas], period)
+    return _counting(workload, [(quota, quota.running) for quota in quotas], period, use_period)
 
 
 def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
@@ -169,14 +182,21 @@ def columns_of(workload: Workload, bounds: Iterable[tuple[Quota, str]]) -> list[
 
 
 def _counting(
-    workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, int]]], period: int = 1
+    workload: Workload,
+    bounded: Iterable[tuple[Quota, Mapping[str, int]]],
+    period: int = 1,
+    use_period: int = BUDGET_PERIOD_S,
 ) -> Bounds:
-    """Return some bounds of each quota; ``period`` as above."""
+    """Return some bounds of each quota; ``period`` and ``use_period`` as above."""
     bounds = [(quota, name, most) for quota, most_of in bounded for name, most in most_of.items()]
     columns = columns_of(workload, [(quota, name) for quota, name, _ in bounds])
     of_column = {column: name for column, (_, name, _) in zip(columns, bounds, strict=True)}
     counts = np.full((len(workload), len(of_column)), -1)
     left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    half_lives: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    used: list[NDArray[np.float64]] = [np.zeros(0)]
+    begin = None if workload.initial is None else workload.initial.begin
+    now = None if begin is None else (begin - 1) // use_period * use_period
     n_counts = 0
     of_cluster = np.zeros(len(of_column), np.bool_)
     for column, (quota, name, most) in zip(columns, bounds, strict=True):
@@ -187,9 +207,18 @@ def _counting(
         counts[rows, column] = np.where(spared[rows], -2 - known, known)
         n_groups = int(group.max(initial=-1)) + 1
         left.append(np.full(n_groups, most * amount_called(name).unit))
+        half_lives.append(np.full(n_groups, quota.half_life_s or 0))
+        if now is not None and amount_called(name).budget:
+            used.append(_used_before(workload, quota, name, n_groups, use_period))
+        else:
+            used.append(np.zeros(n_groups))
         n_counts += n_groups
     names = [of_column[column] for column in range(len(of_column))]
-    weighed = [amount_called(name).of if period else "" for name in names]
+    budgets = [amount_called(name).budget for name in names]
+    weighed = [
+        amount_called(name).of if period or budget else ""
+        for name, budget in zip(names, budgets, strict=True)
+    ]
     amounts = list(dict.fromkeys([*names, *filter(None, weighed)]))
     return Bounds(
         counts,
@@ -199,7 +228,68 @@ def _counting(
         of_cluster.astype(np.int64),
         np.array([period or 1]),
         np.concatenate(left).astype(np.int64),
+        np.array(budgets, np.int64),
+        np.concatenate(half_lives).astype(np.int64),
+        np.array([use_period]),
+        np.concatenate(used) if any(part.any() for part in used) else np.zeros(0),
+        np.array([now or 0]),
     )
+
+
+def _used_before(
+    workload: Workload, quota: Quota, name: str, n_groups: int, period: int
+) -> NDArray[np.float64]:
+    """Return what each group had used as an extract begins, of jobs that had ended, (n_groups,).
+
+    It is as of the last multiple of the period, beside what jobs used after that.
+    """
+    used = np.zeros(n_groups)
+    past, _, ends = past_jobs(workload)
+    if past is None or not len(past):
+        return used
+    both = quota.counted(joined(past, workload))
+    groups = np.full(int(both.max(initial=-1)) + 2, -1)  # the last is of jobs that do not count
+    groups[both[len(past) :]] = quota.counted(workload)
+    of_past = groups[both[: len(past)]]
+    rows = np.flatnonzero(of_past >= 0)
+    rate = asked_of(past, [amount_called(name).of])[rows, 0]
+    end = ends[rows]
+    assert workload.initial is not None
+    now = (workload.initial.begin - 1) // period * period
+    seconds = _weighed_run(end - recorded_run_time(past)[rows], end, now, period, quota.half_life_s)
+    np.add.at(used, of_past[rows], rate * seconds)
+    return used
+
+
+def _weighed_run(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    now: int,
+    period: int,
+    half_life: int | None,
+) -> NDArray[np.float64]:
+    """Return what runs that have ended count for at a multiple of the period, (n,) [s].
+
+    At each multiple, and at its end, a run adds the seconds s since the last one as s f^s, with f
+    of what is left after a second, and what was used before is multiplied by f^period.
+    """
+    if half_life is None:
+        return (end - begin).astype(np.float64)
+    by_second = float(log2(1.0 - 0.693 / half_life))
+
+    def left(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
+        return exp2(np.asarray(seconds * by_second, np.float64))
+
+    first = -(-begin // period) * period  # at or after which all is in whole periods
+    last = (end - 1) // period * period
+    whole = np.maximum(last - first, 0) // period
+    ratio = float(exp2(np.array([period * by_second]))[0])
+    some = first <= last
+    head, tail = np.where(some, first, end) - begin, np.where(some, end - last, 0)
+    seconds = head * left(head) * left(np.maximum(now - np.minimum(first, last), 0))
+    of_whole = period * ratio * (1 - left(whole * period)) / (1 - ratio)
+    seconds += of_whole * left(np.maximum(now - last, 0))
+    return seconds + tail * left(tail) * left(np.maximum(now - last, 0))
 
 
 # --- Windows --------------------------------------------------------------------------------------
@@ -591,7 +681,8 @@ def restrictions_of(
     HpcgymError : windows that the machine cannot have, or an order that looks at submit times.
     WorkloadError : a job that follows itself, and would wait for ever.
     """
-    quotas = make_quotas(workload, scheduler.quota, scheduler.reserve.counts_time_s)
+    reserve = scheduler.reserve
+    quotas = make_quotas(workload, scheduler.quota, reserve.counts_time_s, reserve.counts_use_s)
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
     arguments: dict[str, Any] = {
         "restrictions": {

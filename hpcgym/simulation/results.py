@@ -13,8 +13,10 @@ from hpcgym.errors import WorkloadError
 from hpcgym.machine.failures import Failures
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, down, lost_runs, of_jobs, of_those, pieces_of
+from hpcgym.scheduler.restrictions import are_budgets
 from hpcgym.scheduler.rules import PREDICTING, Scheduler
 from hpcgym.simulation.nodes import assign_nodes
+from hpcgym.words import counted
 from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:
@@ -42,8 +44,11 @@ def result_of(
 
     Raises
     ------
-    WorkloadError : more seconds of processors that are switched off than are counted.
+    WorkloadError : more seconds of processors that are switched off than are counted; jobs that
+        wait for ever (:func:`check_ended`).
     """
+    if not outside:
+        check_ended(workload, scheduler, schedule["start"])
     seconds = None
     if rules.get("managed") and len(workload):
         span = native.time - int(workload.submit_time[0])
@@ -54,6 +59,19 @@ def result_of(
             )
         seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
     return Result.of(workload, cluster, scheduler, schedule, seconds, outside)
+
+
+def check_ended(workload: Workload, scheduler: Scheduler, start: NDArray[np.int64]) -> None:
+    """Raise a WorkloadError if jobs wait for ever, as budgets are used up."""
+    never = np.flatnonzero(start < 0)
+    if not never.size:
+        return
+    budgets = [quota for quota in scheduler.quota if are_budgets([quota])]
+    raise WorkloadError(
+        f"{workload.name}: {counted(len(never), 'job')} would wait for ever, the first"
+        f" {workload.called(int(never[0]))}: the quota {'; '.join(map(str, budgets))} is used up."
+        " With half-life=7d before the colon what has been used is forgotten, as in Slurm"
+    )
 
 
 def with_nodes(

@@ -16,7 +16,8 @@ from hpcgym.schedule.schedule import last_starts, runs_of
 from hpcgym.scheduler.restrictions import bound_submissions, tells_reservations
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases, held_together
-from hpcgym.workload.amounts import amount_called, asked_of
+from hpcgym.workload.amounts import IN_ALL, amount_called, asked_of, minutes_of
+from hpcgym.workload.extracts import joined, recorded_run_time
 from hpcgym.workload.io.swf_header import names_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def _exceeded(
     violations = []
     for name, most in bounds.items():
         amount = amount_called(name)
+        if amount.budget:
+            violations += _overspent(result, quota, name, most)
+            continue
         held = _held(result, quota, name, times)
         # jobs that run at the beginning of an extract may exceed it; then no further job may come
         comes = (np.diff(held.holders, prepend=0) > 0) & (held.stage == _COMES)
@@ -91,6 +95,101 @@ def _exceeded(
             having = -(-int(used[at]) // amount.unit)
             violations.append(f"quota {quota}: at {when} s {having} {amount.in_use}")
     return violations
+
+
+def _overspent(result: Result, quota: Quota, name: str, most: int) -> list[str]:
+    """Return when a job started first though a budget did not suffice; no line if never.
+
+    What jobs had used by then is worked out multiple by multiple, group by group. Of a second what
+    ended in it is left out: it may have been looked at before. Not where processors are switched
+    on, since jobs are given these before they start.
+    """
+    if _longest_delay(result):
+        return []
+    amount, whole = amount_called(name), result.suspended is not None
+    runs, row = runs_of(result) if whole else (result, np.arange(len(result.start)))
+    initial, first = result.workload.initial, np.zeros(0, np.int64)
+    group, begin, end = groups_of(runs.workload, quota), runs.start, runs.end
+    asked, rate = asked_of(runs.workload, [name, amount.of]).T
+    comes = (group >= 0) & (asked > 0) & (begin >= result.begin)
+    comes &= ~_called(runs.workload, "queue", quota.spares)
+    comes &= begin == result.start[row] if whole else True
+    if initial is not None and len(initial.past):
+        past = initial.past
+        first = past.submit_time + past.wait_time
+        group = groups_of(joined(past, runs.workload), quota)
+        rate = np.concatenate([asked_of(past, [amount.of])[:, 0], rate])
+        begin = np.concatenate([first, begin])
+        end = np.concatenate([first + recorded_run_time(past), end])
+        none = np.zeros(len(first), np.int64)
+        comes, asked = np.concatenate([none > 0, comes]), np.concatenate([none, asked])
+    ahead = np.zeros(len(begin), np.int64)
+    period = result.scheduler.reserve.counts_use_s
+    if amount.budget == IN_ALL and not whole:
+        held = _held(result, quota, minutes_of(amount.of), (result.start, result.end), period)
+        with_own = held.when_started(groups_of(runs.workload, quota), begin[len(first) :])
+        ahead[len(first) :] = with_own - asked[len(first) :]
+    left = 1.0 if quota.half_life_s is None else 1 - 0.693 / quota.half_life_s
+    over: dict[int, int] = {}  # the job of each time at which none of those that start may
+    for own in np.unique(group[comes]).tolist():
+        rows = np.flatnonzero((group == own) & (rate > 0))
+        mine = np.flatnonzero(comes & (group == own))
+        used = _used(begin[rows], end[rows], rate[rows], begin[mine], period, left)
+        least = used if left == 1 else np.maximum(used - _ROUNDING_S, 0)
+        minutes = least // 60 + np.maximum(ahead[mine], 0) // 60
+        fits = 60 * minutes + asked[mine] <= 60 * most
+        may = {*begin[mine[fits]].tolist()}  # who started last is one of these
+        over.update((int(begin[job]), int(job)) for job in mine if int(begin[job]) not in may)
+    if not over:
+        return []
+    at = min(over)
+    job = runs.workload.called(over[at] - len(first))
+    return [f"quota {quota}: at {at} s {job} starts, though too many {amount.in_use}"]
+
+
+#: By how much a sum of what is being forgotten may be too great [s].
+_ROUNDING_S = 1e-7
+
+
+def _used(
+    begin: Ints, end: Ints, rate: Ints, times: Ints, period: int, left: float
+) -> NDArray[np.float64]:
+    """Return what runs had used at some times, (n_times,) [s], without what ended in that second.
+
+    ``left``: of use after a second.
+    """
+
+    def weighed(seconds: Ints) -> NDArray[np.float64]:
+        return np.asarray(seconds * left**seconds, np.float64)
+
+    known = begin < times.max()
+    begin, end, rate = begin[known], end[known], rate[known]
+    if not len(begin):
+        return np.zeros(len(times))
+    lowest, n = int(begin.min()) // period, int(times.max() - 1) // period
+    n -= lowest - 1
+    after, last = begin // period + 1 - lowest, (end - 1) // period - lowest
+    charged, slope, late = np.zeros(n + 1), np.zeros(n + 2), np.zeros(n + 1)
+    some = (after <= last) & (after < n)
+    np.add.at(charged, after[some], (rate * weighed((after + lowest) * period - begin))[some])
+    np.add.at(slope, np.minimum(after[some] + 1, n + 1), rate[some])
+    np.add.at(slope, np.minimum(last[some] + 1, n + 1), -rate[some])
+    charged += np.cumsum(slope[: n + 1]) * weighed(np.array(period))
+    rest = rate * weighed(end - np.maximum(begin, (last + lowest) * period))
+    ends = np.flatnonzero(last < n)
+    np.add.at(late, last[ends], rest[ends])
+    used, of_period = np.zeros(n + 1), left**period
+    for k in range(n):
+        used[k] = (used[k - 1] + late[k - 1]) * of_period * (k > 0) + charged[k]
+    ends = ends[np.argsort(end[ends], kind="stable")]
+    so_far = np.concatenate([[0.0], np.cumsum(rest[ends])])
+    multiple = (times - 1) // period
+    before = np.searchsorted(end[ends], multiple * period, "right")
+    until = np.maximum(np.searchsorted(end[ends], times, "left"), before)
+    place = multiple - lowest
+    by_then: NDArray[np.float64] = np.where(place >= 0, used[place], 0)
+    by_then += so_far[until] - so_far[before]
+    return by_then
 
 
 #: What happens in a second, in this order: ends, suspensions and their ends, starts, those of
@@ -117,6 +216,18 @@ class _Held(NamedTuple):
         """Return what the group of each event has then, (n_events,)."""
         return self.level - self.slope * self.counted(self.time)
 
+    def when_started(self, group: Ints, time: Ints) -> Ints:
+        """Return what groups have with what starts in a second, but for spared jobs, (k,)."""
+        if not len(self.time):
+            return np.zeros_like(time)
+        last = int(max(self.time.max(), time.max(initial=0))) + 2
+        keys = (self.group * last + self.time) * _STAGES + self.stage
+        place = np.searchsorted(keys, (group * last + time) * _STAGES + _COMES, "right") - 1
+        place = np.maximum(place, 0)
+        known = (self.group[place] == group) & (self.time[place] <= time)
+        held: Ints = self.level[place] - self.slope[place] * self.counted(time)
+        return np.where(known, held, 0)
+
     def counted(self, time: Ints) -> Ints:
         """Return up to when time has counted."""
         return time // max(self.period, 1) * max(self.period, 1)
@@ -131,11 +242,16 @@ class _Held(NamedTuple):
         return held
 
 
-def _held(result: Result, quota: Quota, name: str, times: tuple[Ints, Ints]) -> _Held:
-    """Return what the jobs that a quota counts have of an amount; ``times`` as above."""
+def _held(
+    result: Result, quota: Quota, name: str, times: tuple[Ints, Ints], period: int | None = None
+) -> _Held:
+    """Return what the jobs that a quota counts have of an amount; ``times`` as above.
+
+    ``period``: at multiples of which time counts [s], if not that of the scheduler.
+    """
     group, asked = groups_of(result.workload, quota), asked_of(result.workload, [name])[:, 0]
     spared = _called(result.workload, "queue", quota.spares)
-    period = result.scheduler.reserve.counts_time_s
+    period = result.scheduler.reserve.counts_time_s if period is None else period
     row, (begin, end), paused = np.arange(len(group)), times, np.zeros((0, 3), np.int64)
     rate = np.zeros_like(asked)
     if (of := amount_called(name).of) and period:
@@ -192,6 +308,10 @@ def openings(result: Result) -> Times:
     for quota in result.scheduler.quota:
         for name, most in quota.running.items():
             if not (amount := amount_called(name)).of or not len(alone):
+                continue
+            if amount.budget:  # they count what was used
+                every = result.scheduler.reserve.counts_use_s
+                opened.update(alone[(alone - 1) % every == 0].tolist())
                 continue
             group = groups_of(result.workload, quota)
             asked = asked_of(result.workload, [name])[:, 0]

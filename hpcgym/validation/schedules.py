@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.scheduler.backfilling import NEVER
+from hpcgym.scheduler.restrictions import are_budgets
 from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
@@ -379,6 +380,8 @@ def _clocks(result: Result) -> list[tuple[int, int]]:
     of_usage, of_quotas = result.scheduler.fair_share, result.scheduler.reserve.counts_time_s
     clocks = [] if of_usage is None else [(of_usage.period_s, 1)]
     clocks += [(of_quotas, 0)] if result.scheduler.quota else []
+    budgets = are_budgets(result.scheduler.quota)
+    clocks += [(result.scheduler.reserve.counts_use_s, 1)] if budgets else []
     return [(period, after) for period, after in clocks if period]
 
 

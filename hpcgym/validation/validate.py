@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.schedule import ran_before, runs_of
-from hpcgym.scheduler.restrictions import bound_submissions, weigh_time
+from hpcgym.scheduler.restrictions import are_budgets, bound_submissions, weigh_time
 from hpcgym.validation import books, corun, heads, lost_runs, passes, restrictions, schedules
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.needs import needs_of
@@ -90,7 +90,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       Where nodes have a power of their own, or that of jobs is measured, or nodes are off, the
       energy by state, by node and by job and the power over time are those of
       :mod:`hpcgym.reference.energy`, which works them out anew, to twelve digits.
-    - *progress*: no job waits while the whole machine is idle, once all windows are over.
+    - *progress*: no job waits while the whole machine is idle, once all windows are over, unless
+      there are budgets.
     - *dependencies*: a job that follows others is submitted once these have ended and its think
       time is over, in closed loop just then.
     - *quotas*: no job starts that would exceed one.
@@ -368,7 +369,7 @@ def _of_energy_and_limits(case: Case) -> Proofs:
     elif result.scheduler.dispatcher is None and (lost is not None or not result.replayed_on):
         # up to the end of the last window a job may wait for it, whatever is idle
         excused = line.time < case.reopens.max(initial=-1)
-        excused |= _may_have_passed(result, case.length)
+        excused |= _may_have_passed(result, case.length) or are_budgets(result.scheduler.quota)
         if case.down is not None:
             excused |= schedules.over_time(line.time.size, *case.down[1:]) > 0
         proofs["progress"] = schedules.check_progress(line, schedules.delays_s(result), excused)

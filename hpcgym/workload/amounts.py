@@ -49,6 +49,8 @@ class Amount(NamedTuple):
     column : of jobs, into which dumps of sacct are read where they tell that resource; "": none.
     of : the amount that it weighs by time: running jobs have of it what they still may use, that
         amount times what is left of their requested time; "": it is what jobs have until they end.
+    budget : whether what jobs have used is of it, past and present: :data:`USED`, that alone, or
+        :data:`IN_ALL`, with what running jobs still may use; 0: it is not.
     """
 
     asked: Callable[[Workload], Ints]
@@ -57,6 +59,7 @@ class Amount(NamedTuple):
     tres: str = ""
     column: str = ""
     of: str = ""
+    budget: int = 0
 
     @property
     def unit(self) -> int:
@@ -161,6 +164,10 @@ def on_a_node(amount: str) -> str:
 
 #: Behind an amount, what running jobs still may use of it by their requested times.
 _MINUTES = "-minutes"
+#: What jobs have used of an amount; and that with what running jobs still may use.
+USED, IN_ALL = 1, 2
+#: Behind an amount weighed by time, whether what was used is of it.
+_BUDGETS = {"": 0, "-used": USED, "-in-all": IN_ALL}
 
 
 def minutes_of(amount: str) -> str:
@@ -172,10 +179,36 @@ def minutes_of(amount: str) -> str:
     return f"{amount.removesuffix('s') if amount in AMOUNTS else amount}{_MINUTES}"
 
 
+def used_of(amount: str) -> str:
+    """Return what the minutes of an amount that jobs have used are called.
+
+    >>> used_of("processors"), used_of("gpu")
+    ('processor-minutes-used', 'gpu-minutes-used')
+    """
+    return f"{minutes_of(amount)}-used"
+
+
+def in_all_of(amount: str) -> str:
+    """Return what these are called with what running jobs still may use.
+
+    >>> in_all_of("processors"), in_all_of("gpu")
+    ('processor-minutes-in-all', 'gpu-minutes-in-all')
+    """
+    return f"{minutes_of(amount)}-in-all"
+
+
+def _by_time(name: str) -> tuple[str, str]:
+    """Return the amount that one of minutes weighs by time, and what stands behind it; else ""."""
+    for behind in (f"{_MINUTES}{how}" for how in _BUDGETS):
+        if (of := name.removesuffix(behind)) != name:
+            minutes = f"{of}{_MINUTES}"
+            return next((row for row in AMOUNTS if minutes_of(row) == minutes), of), behind
+    return "", ""
+
+
 def _weighed(name: str) -> str:
     """Return the amount that one of minutes weighs by time; "" of all others."""
-    of = name.removesuffix(_MINUTES)
-    return "" if of == name else next((row for row in AMOUNTS if minutes_of(row) == name), of)
+    return _by_time(name)[0]
 
 
 def amount_within(name: str) -> str:
@@ -190,20 +223,25 @@ def amount_within(name: str) -> str:
 def in_terms_of(name: str, renamed: Callable[[str], str]) -> str:
     """Return the name of an amount with that which it is of called otherwise."""
     of = renamed(amount_within(name))
-    if _weighed(name):
-        return minutes_of(of)
+    if behind := _by_time(name)[1]:
+        return f"{minutes_of(of)}{behind.removeprefix(_MINUTES)}"
     return on_a_node(of) if name.endswith(_ON_A_NODE) else of
 
 
 def amount_called(name: str) -> Amount:
     """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units.
 
-    Each of them that only running jobs have is also weighed by time (:func:`minutes_of`); of one
-    job also a row of :data:`OF_ONE_JOB`, and what it asks for on each node.
+    Each of them that only running jobs have is also weighed by time (:func:`minutes_of`,
+    :func:`used_of`, :func:`in_all_of`); of one job also a row of :data:`OF_ONE_JOB`, and what it
+    asks for on each node.
     """
-    of = _weighed(name)
+    of, behind = _by_time(name)
+    budget = _BUDGETS.get(behind.removeprefix(_MINUTES), 0)
 
     def asked(workload: Workload) -> Ints:
+        if budget == USED:  # a job may start while a minute is left, whatever it asks for
+            some: Ints = 60 * (asked_of(workload, [of])[:, 0] > 0).astype(np.int64)
+            return some
         if of:
             return _times_requested(workload, name, asked_of(workload, [of])[:, 0])
         if name.endswith(_ON_A_NODE):
@@ -215,7 +253,9 @@ def amount_called(name: str) -> Amount:
         return workload.columns.get(name, np.zeros(len(workload), np.int64))
 
     in_use = f"{name} may still be used" if of else f"{name} are in use"
-    return {**AMOUNTS, **OF_ONE_JOB}.get(name, Amount(asked, in_use, of=of))
+    if budget:
+        in_use = f"{name} have been used" if budget == USED else f"{name} have been or may be used"
+    return {**AMOUNTS, **OF_ONE_JOB}.get(name, Amount(asked, in_use, of=of, budget=budget))
 
 
 def _times_requested(workload: Workload, name: str, amount: Ints) -> Ints:
@@ -252,7 +292,9 @@ def amount_problem(name: str, *, of_a_job: bool = False) -> str:
     if of := _weighed(name):
         if amount_called(of).from_submission or amount_called(of).of:
             return f"{of!r} is not weighed by time"
-        called = minutes_of(of)
+        called = in_terms_of(name, lambda of: of)
+        if of_a_job and amount_called(name).budget:
+            return "it is of jobs together"
         return amount_problem(of) if called == name else f"did you mean {called!r}?"
     if name.casefold().startswith(("license", "licence")):
         licence = f"{LICENCE}{name[len(LICENCE) :] or 'matlab'}"

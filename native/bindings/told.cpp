@@ -127,6 +127,18 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   found.of_cluster = told.list<i64>("of_cluster", found.n);
   found.step = *told.column<i64>("step", 1);
   expect(found.step > 0, "quotas: time counts in steps of 1 s or more");
+  for (const i64 budget : told.list<i64>("budgets", found.n)) {
+    expect(is_between(budget, 0, 2), "quotas: what of use a budget bounds is 0, 1 or 2");
+    found.budgets.push_back(static_cast<Spent>(budget));
+  }
+  found.use.half_lives = told.list<i64>("half_lives", static_cast<i64>(found.left.size()));
+  found.use.period = *told.column<i64>("period", 1), found.use.before_at = *told.column<i64>("used_at", 1);
+  found.use.before = told.list<double>("used");
+  expect(found.use.period > 0 && found.use.before_at % found.use.period == 0 &&
+             (found.use.before.empty() || found.use.before.size() == found.left.size()) &&
+             std::ranges::all_of(found.use.before, [](double used) { return used >= 0; }) &&
+             std::ranges::all_of(found.use.half_lives, [](i64 s) { return is_between(s, 0, forever); }),
+         "quotas: use has half-lives, and counts at multiples of a period");
   if (n_jobs > 0) found.n_amounts = static_cast<i64>(asks.size()) / n_jobs;
   found.counts = told.column<i64>("counts", n_jobs * found.n);
   found.asks = told.column<i64>("asks", n_jobs * found.n_amounts);
@@ -137,6 +149,8 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   };
   expect(are_asked_for(found.amounts, 0) && are_asked_for(found.rates, -1),
          "quotas: amounts must be among those that jobs ask for");
+  for (std::size_t k = 0; k < found.budgets.size(); ++k)
+    expect(found.budgets[k] == Spent::none || found.rates[k] >= 0, "quotas: budgets have a rate");
   std::vector<i64> together(index(found.n_amounts));
   for (std::size_t k = 0; k < asks.size(); ++k) {
     i64& of_all = together[k % together.size()];

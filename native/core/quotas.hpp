@@ -8,13 +8,15 @@
 // What a job has of an amount is its own until it ends. But of an amount that is weighed by time,
 // such as GPU seconds, it has what it still may use by its requested time, beyond which no job
 // runs. Time counts in steps: with one of 300 s, jobs have used at each time what they had used at
-// the last multiple of 300 s.
+// the last multiple of 300 s. What has been used, and does not come back, is of spending.hpp.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "../base/archive.hpp"
 #include "../base/numbers.hpp"
+#include "spending.hpp"
 
 namespace hpc {
 
@@ -30,6 +32,8 @@ struct QuotaRules {
   i64 step = 1;                // [s] in which time counts
   std::vector<i64> left;       // by count: how much more may start, at the beginning
   std::vector<i64> greatest;   // by count that is weighed by time: the most that a job asks for; else 0
+  std::vector<Spent> budgets; // by quota: what of use it bounds
+  SpendingRules use;
 
   // Call f(column, width) for each column by job.
   template <class F>
@@ -41,7 +45,10 @@ struct QuotaRules {
 class Quotas {
  public:
   explicit Quotas(const QuotaRules& rules) : rules_(&rules), left_(rules.left) {
-    weighs_time_ = std::ranges::any_of(rules.rates, [](i64 amount) { return amount >= 0; });
+    for (std::size_t k = 0; k < rules.rates.size(); ++k)
+      weighs_time_ = weighs_time_ || (rules.rates[k] >= 0 && rules.budgets[k] == Spent::none);
+    if (std::ranges::any_of(rules.budgets, [](Spent of) { return of != Spent::none; }))
+      budgets_.emplace(rules.use);
     if (!weighs_time_) return;
     rate_.resize(left_.size()), since_.resize(left_.size());
     begun_.resize(left_.size());
@@ -49,14 +56,17 @@ class Quotas {
   }
 
   void keep(Archive& a) {
-    a(left_, rate_, since_, begun_, later_);
+    a(left_, rate_, since_, begun_, later_, budgets_);
     for (const Later& each : later_) a.check(is_between(each.count, 0, static_cast<i64>(left_.size()) - 1));
     if (weighs_time_) suspect_all();
   }
   i64 size() const { return rules_->n; }
   bool weighs_time() const { return weighs_time_; }
-  // Take over what is left from quotas of other jobs.
-  void take(const Quotas& other) {
+  bool has_budgets() const { return budgets_.has_value(); }
+  // Take over what is left from quotas of other jobs; `place_of(j)`: a running job among these.
+  template <class F>
+  void take(const Quotas& other, F place_of) {
+    if (budgets_) budgets_->take(*other.budgets_, place_of);
     left_ = other.left_, rate_ = other.rate_, since_ = other.since_;
     begun_ = other.begun_, later_ = other.later_;
     if (weighs_time_) suspect_all();
@@ -70,12 +80,24 @@ class Quotas {
     });
     return !tight_.empty();
   }
+  // Budgets count what has been used up to now.
+  void count_to(i64 now) {
+    if (budgets_) budgets_->count_to(now);
+  }
+  // [s] when a budget that bars a job now may have become less without an event.
+  i64 next_change(i64 j, i64 now) const {
+    i64 at = forever;
+    for (i64 k = 0; k < rules_->n; ++k)
+      if (is_budget(k) && bars(j, k, now))
+        at = std::min(at, budgets_->next_change(rules_->counts[j * rules_->n + k], now));
+    return at;
+  }
   // Whether a job would exceed this quota now.
   bool bars(i64 j, i64 quota, i64 now) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
     if (count < 0 || is_loose(count, quota)) return false;
     const i64 asked = asks(j, rules_->amounts, quota);
-    return asked > 0 && left(count, now) < asked;
+    return asked > 0 && left_of(count, quota, now) < asked;
   }
   // Whether a job would exceed any quota. Quotas of submitted jobs need no times, here and below: none
   // of their amounts is weighed by them.
@@ -92,7 +114,7 @@ class Quotas {
       const i64 count = rules_->counts[j * rules_->n + k], asked = asks(j, rules_->amounts, k);
       if (count < 0 || asked == 0) continue;
       const auto bound = static_cast<double>(std::max(rules_->left[index(count)], i64{1}));
-      least = std::min(least, static_cast<double>(left(count, now) - asked) / bound);
+      least = std::min(least, static_cast<double>(left_of(count, k, now) - asked) / bound);
     }
     return std::max(least, -1.0);
   }
@@ -109,7 +131,7 @@ class Quotas {
     for (i64 k = 0; k < rules_->n; ++k) {
       const i64 count = rules_->counts[j * rules_->n + k];
       if (!bars(j, k, now)) continue;
-      if (rules_->rates[index(k)] < 0) return forever;
+      if (rules_->rates[index(k)] < 0 || is_budget(k)) return forever;
       const i64 asked = asks(j, rules_->amounts, k);
       // most often it stays barred, which a product tells
       const bool is_steady = later_.empty() && before < forever;
@@ -118,9 +140,12 @@ class Quotas {
     }
     return at < 0 ? forever : at;
   }
-  // A job begins to run, or goes on. What it had run before counts as if it began so much earlier;
-  // it may begin later than now, when its processors are on.
-  void begun(i64 j, i64 start = 0, i64 now = 0) {
+  // A job begins to run, or goes on. What it had run before, `ran` [s], counts as if it began so much
+  // earlier; it may begin later than now, when its processors are on.
+  void begun(i64 j, i64 start = 0, i64 now = 0, i64 ran = 0) {
+    each_budget(j, [&](i64 count, i64 asked, i64 rate) {
+      budgets_->begun(j, count, asked - rate * ran, rate, start + ran, now);
+    });
     each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
       left_[count] -= asked;
       if (rate == 0) return;
@@ -133,6 +158,7 @@ class Quotas {
   }
   // It has ended, was stopped, or is suspended.
   void ended(i64 j, i64 start = 0, i64 now = 0) {
+    if (budgets_) budgets_->ended(j, now);
     each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
       left_[count] += asked;
       if (rate == 0) return;
@@ -144,6 +170,9 @@ class Quotas {
   }
   // While it is suspended it keeps (-1), and does not any more (1), what it had not used in so long.
   void kept(i64 j, i64 sign, i64 ran) {
+    each_budget(j, [&](i64 count, i64 asked, i64 rate) {
+      budgets_->kept(count, -sign * (asked - rate * ran));
+    });
     each_count(j, [&](std::size_t count, i64 asked, i64 rate) {
       left_[count] += sign * (asked - rate * ran);
       if (rate > 0) suspect(count);
@@ -162,6 +191,7 @@ class Quotas {
   };
   const QuotaRules* rules_;
   bool weighs_time_ = false;
+  std::optional<Spending> budgets_;
   std::vector<i64> left_;          // by count, at `since_`
   std::vector<i64> rate_, since_;  // by count, if some are weighed by time
   std::vector<Begun> begun_;       // by count, the same
@@ -171,7 +201,7 @@ class Quotas {
 
   // Whether a quota weighs time and is known to bar no job of this count.
   bool is_loose(i64 count, i64 quota) const {
-    return weighs_time_ && rules_->rates[index(quota)] >= 0 && !is_tight_[index(count)];
+    return weighs_time_ && rules_->rates[index(quota)] >= 0 && !is_budget(quota) && !is_tight_[index(count)];
   }
   void suspect(std::size_t count) {
     if (is_tight_[count]) return;
@@ -191,6 +221,11 @@ class Quotas {
   i64 seen(i64 now) const { return rules_->step == 1 ? now : now - now % rules_->step; }
   i64 left_by_rate(std::size_t count, i64 step) const {
     return left_[count] + rate_[count] * (step - since_[count]);
+  }
+  bool is_budget(i64 quota) const { return rules_->budgets[index(quota)] != Spent::none; }
+  i64 left_of(i64 count, i64 quota, i64 now) const {
+    if (!is_budget(quota)) return left(count, now);
+    return left_[index(count)] - budgets_->had(count, rules_->budgets[index(quota)], now);
   }
   i64 left(i64 count, i64 now) const {
     const std::size_t c = index(count);
@@ -239,12 +274,22 @@ class Quotas {
     left_[count] += rate_[count] * (now - since_[count]);
     rate_[count] += rate, since_[count] = now;
   }
-  // Call f(count, asked, rate) for each count of a job.
+  // Call f(count, asked, rate) for each budget that a job counts in.
+  template <class F>
+  void each_budget(i64 j, F f) {
+    for (i64 k = 0; budgets_ && k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k];
+      if (!is_budget(k) || count == -1) continue;
+      if (const i64 rate = asks(j, rules_->rates, k); rate > 0)
+        f(count < 0 ? -2 - count : count, asks(j, rules_->amounts, k), rate);
+    }
+  }
+  // Call f(count, asked, rate) for each count of a job, other than of budgets.
   template <class F>
   void each_count(i64 j, F f) {
     for (i64 k = 0; k < rules_->n; ++k) {
       i64 count = rules_->counts[j * rules_->n + k];
-      if (count == -1) continue;
+      if (count == -1 || is_budget(k)) continue;
       if (count < 0) count = -2 - count;
       f(index(count), asks(j, rules_->amounts, k),
         weighs_time_ && rules_->rates[index(k)] >= 0 ? asks(j, rules_->rates, k) : 0);

@@ -381,7 +381,8 @@ struct Simulator {
     changed = expired = true;
     amid_ = due_ = due;
     for (std::size_t k = 0; k < rows.size(); ++k) progress[k] = other.of(rows[k]);
-    if (quotas) quotas->take(*other.quotas);
+    if (quotas)
+      quotas->take(*other.quotas, [&](i64 j) { return other.queue.place_in(rows, j); });
     if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
       const i64 j = other.queue.place_in(rows, e.job);
@@ -460,6 +461,10 @@ struct Simulator {
     if (quotas && quotas->weighs_time() && quotas->may_open(time)) {
       interrupts.count(queue.jobs.size_in_blocks());
       queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->opens(e.job, time, opens)); });
+    }
+    if (quotas && quotas->has_budgets()) {
+      interrupts.count(queue.jobs.size_in_blocks());
+      queue.jobs.each([&](const Entry& e) { opens = std::min(opens, quotas->next_change(e.job, time)); });
     }
     if (const i64 period = usage_period(); period > 0 && !queue.empty())
       opens = std::min(opens, (floor_div(time - 1, period) + 1) * period + 1);
@@ -702,6 +707,7 @@ struct Simulator {
   // Nothing is left before the pass, unless an order is asked for.
   bool is_ready() {
     logged_at_pass = logged(), lost_at_pass = n_lost();
+    if (quotas) quotas->count_to(time);
     if (!arrivals || !arrivals->alone) forget_put_offs();  // else there is a pass only if some come
     return !asks_for_order();
   }

@@ -230,7 +230,7 @@ class Stops {
       s.free -= own.width;
       s.machine.lend(j, -1);
       s.of(j).start = s.time - own.ran;
-      if (s.quotas) s.quotas->kept(j, 1, own.ran), s.quotas->begun(j, s.of(j).start, s.time);
+      if (s.quotas) s.quotas->kept(j, 1, own.ran), s.quotas->begun(j, s.of(j).start, s.time, own.ran);
       resumed_.push_back(j);
       s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
     }

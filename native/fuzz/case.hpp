@@ -139,6 +139,8 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     m.quotas.asks = c.asks.data(), m.quotas.n_amounts = 2;
     m.quotas.of_cluster = {bytes.below(2)};
     m.quotas.rates = {bytes.below(3) - 1}, m.quotas.step = 1 + bytes.below(9);
+    m.quotas.budgets = {m.quotas.rates[0] < 0 ? Spent::none : static_cast<Spent>(bytes.below(3))};
+    m.quotas.use.half_lives = {20, 90, 300}, m.quotas.use.period = 1 + bytes.below(60);
     // each job may run alone
     const bool of_jobs = m.quotas.amounts[0] == 0;
     for (int k = 0; k < 3; ++k) {
@@ -165,6 +167,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     }
     a.earliest = c.earliest.data();
     a.places.counts = c.counts.data(), a.places.n = bytes.below(2), a.places.amounts = {0};
+    a.places.budgets = {Spent::none};
     a.places.asks = c.asks.data(), a.places.n_amounts = 2;
     for (int k = 0; k < 3; ++k) a.places.left.push_back(1 + bytes.below(4));
   }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -34,11 +36,13 @@ from submission_strategies import fitted as as_moved
 
 import hpcgym
 from hpcgym.machine import Cluster
+from hpcgym.reference import spending
 from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import NoRoomError, simulate_nodes
 from hpcgym.reference.orders import ByExpression, weighted
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.scheduler import backfilling
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -83,6 +87,16 @@ RULES = {
         *("minutes", "minutes learned", "minutes places", "minutes windows", "minutes state"),
         *("slurm minutes", "stop minutes", "extract minutes", "minutes usage", "function minutes"),
         *("slurm stop minutes", "extract slurm minutes", "killed minutes", "extract stop minutes"),
+        *("budget", "budget learned", "budget windows", "budget minutes", "budget quota"),
+        *("budget places", "budget follow", "slurm budget", "stop budget", "extract budget"),
+        *("budget usage", "slurm budget usage", "extract slurm budget", "extract stop budget"),
+        *(
+            "slurm stop budget",
+            "budget state",
+            "killed budget",
+            "function budget",
+            "relaxed budget",
+        ),
         *("network", "learned network", "slurm network", "each second network", "windows network"),
         *("quota network", "stop network", "follow network", "extract learned network"),
         *("relaxed", "relaxed learned", "relaxed killed", "relaxed state", "relaxed anew"),
@@ -112,6 +126,8 @@ RULES = {
         ),
         *("minutes", "slurm minutes", "stop minutes", "extract minutes", "minutes windows"),
         *("slurm stop minutes", "extract slurm minutes", "slurm usage", "slurm usage minutes"),
+        *("budget", "slurm budget", "stop budget", "extract budget", "budget windows"),
+        *("budget minutes", "slurm stop budget", "extract slurm budget"),
         *("network", "stop network", "extract learned network"),
         *("relaxed", "relaxed learned", "relaxed quota", "relaxed extract", "relaxed anew"),
     ),
@@ -120,6 +136,7 @@ RULES = {
         *("places", "stop", "stop quota", "stop follow", "function", "state", "stop state"),
         *("quota state", "places state", "usage state"),
         *("minutes", "stop minutes", "extract minutes"),
+        *("budget", "stop budget", "extract budget"),
         *("network", "stop network"),
         *("relaxed", "relaxed learned", "relaxed quota"),
     ),
@@ -135,6 +152,18 @@ LEARNED = [
 ]
 #: Expressions that are worked out once where run times are known.
 BY_TIME = ("-requested", "-(requested * processors)", "16 * wait - area", "expansion")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def use_counts_often() -> Iterator[None]:
+    """Let budgets count each minute: the jobs that are drawn are short."""
+    with (
+        mock.patch.object(backfilling, "BUDGET_PERIOD_S", 60),
+        mock.patch.object(spending, "USE_PERIOD_S", 60),
+    ):
+        yield
+
+
 #: What the proof of a schedule must have looked at.
 PROVED = {
     "dependencies": "follows",
@@ -171,6 +200,8 @@ def test_schedules_are_those_of_the_reference(place: str, rules: str, data: st.D
     if "usage" in which and place == "pool":
         log = data.draw(with_power(log))
     common = chosen(data, which, usable(drawn), log)
+    if place == "failing" and "budget" in which:  # not settled there: when Slurm looks again
+        assume(not common["backfill"].startswith("slurm"))
     part, begin, end = log, None, math.inf
     if "extract" in which:
         log = recorded(data, log)
@@ -255,6 +286,7 @@ def test_what_restricts_nobody_changes_nothing(
 GOES_ON = [
     *(("pool", rules) for rules in ("", "slurm", "anew", "state", "usage", "quota", "minutes")),
     ("pool", "network"),
+    *((place, rules) for place in ("pool", "nodes") for rules in ("budget", "slurm budget")),
     *(("nodes", rules) for rules in ("", "slurm", "state", "quota", "usage", "minutes")),
     *(("pool", "slurm minutes"), ("nodes", "slurm minutes")),
 ]
@@ -310,12 +342,14 @@ def chosen(
         settings_drawn = data.draw(SLURM if "slurm" in which else plans(1, 7))
         rules = rules | {"backfill": with_few_looks(settings_drawn, log), "hold": None}
         rules |= {"passes": "per-timestamp"} if "passes" in rules else {}
-        if which >= {"slurm", "minutes"}:
+        if which >= {"slurm", "budget"}:
+            rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 40, 60, 100]))}"
+        elif which >= {"slurm", "minutes"}:
             rules["backfill"] += f"+calc_period={data.draw(st.sampled_from([0, 1, 1, 7, 60, 300]))}"
     if "killed" in which:
         rules["correction"] = "kill"
-    if which & {"quota", "minutes", "stop", "places"}:
-        rules = fitted(rules, holds=which <= {"quota", "minutes"})
+    if which & {"quota", "minutes", "budget", "stop", "places"}:
+        rules = fitted(rules, holds=which <= {"quota", "minutes", "budget"})
     if which & {"follow", "places"}:
         rules = as_moved(rules, alone=which == {"follow"})
     if "windows" in which:

@@ -277,6 +277,28 @@ def test_slurm_knows_limits_of_minutes() -> None:
 
 
 @needs_slurm
+def test_slurm_knows_budgets() -> None:
+    """Job b is too much while a may still use 20 of 39 minutes; c of another user is not."""
+    jobs = some(user_id=[7, 7, 8], requested_processors=[1, 1, 1])
+    limits = limits_of(jobs, read_quotas("user:processor-minutes-in-all=39"))
+    settings = scheduling_of(hpcgym.Scheduler(backfill="slurm"))
+    settings["AccountingStorageEnforce"] = "safe"
+    with private_slurm((SlurmNode(8),), settings, 30, limits=limits) as slurm:
+        slurm.begin(0)
+        slurm.advance(0)
+        for name, row in (("a", 0), ("b", 1), ("c", 2)):
+            slurm.submit(name, ["-n", "2", *limits.words(row)], 600, 300)
+        slurm.advance(5)
+        lines = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=assoc").splitlines()
+        waits = slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%j %r").split()
+    line = next(
+        text for text in lines if text.startswith("ClusterName=replay Account=u7 UserName= ")
+    )
+    assert "GrpTRESMins=cpu=39(0)" in line
+    assert waits == ["b", "AssocGrpCPUMinutesLimit"]
+
+
+@needs_slurm
 def test_a_limit_of_a_qos_stands_in_place_of_that_of_an_account() -> None:
     jobs = hpcgym.load_workload("lublin:jobs=80,processors=8,load=2,seed=3")
     turns = np.arange(len(jobs))

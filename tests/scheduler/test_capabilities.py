@@ -51,6 +51,7 @@ ALSO = {
     "dispatch time": ("dispatcher",),
     "submitted": ("quota",),
     "minutes": ("quota",),
+    "unforgotten": ("quota", "minutes"),
     "contiguous": ("whole nodes",),
     "shutdown": ("whole nodes",),
 }
@@ -116,7 +117,10 @@ RULES: dict[str, dict[str, Any]] = {
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
     "submitted": {"quota": "user:submitted=100"},
-    "minutes": {"quota": "user:processor-minutes=10000000"},
+    "minutes": {
+        "quota": "user:processor-minutes=10000000; all/half-life=1h:processor-minutes-used=200"
+    },
+    "unforgotten": {"quota": "user:processor-minutes-used=10000000"},
     "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
     "preemption": {"preemption": "user:1>0"},
     "dependencies": {"dependencies": "after"},

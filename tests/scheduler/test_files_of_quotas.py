@@ -148,8 +148,9 @@ def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) ->
         if column in ("Name", "Priority", "ID", "Descr"):
             assert quotas_of("7") is None
             return
-    values = {"GraceTime": "00:01:00"}
-    named = "Flags=5" if column == "Flags" else column
+    values = {"GraceTime": "00:01:00", "GrpTRESMins": "cpu=5"}
+    more = {"Flags": "Flags=5", "GrpTRESMins": r"GrpTRESMins \(slurm.conf:.*what is forgotten\)"}
+    named = more.get(column, column)
     with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as caught:
         assert quotas_of(values.get(column, "5")) is None
     assert len(caught) == 1

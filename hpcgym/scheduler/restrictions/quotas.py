@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.names import ARRAY, LICENCE, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.units import count_of
+from hpcgym.units import count_of, seconds_of, whole_seconds
 from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem, asked_of
 from hpcgym.workload.columns import distinct
 
@@ -26,7 +26,7 @@ COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 OR = "|"
 #: The groups in which the jobs of workloads count, which most simulations ask for several times.
 _GROUPS: WeakKeyDictionary[Workload, dict[Quota, NDArray[np.int64]]] = WeakKeyDictionary()
-_SPARES = "spares"
+_SPARES, _HALF_LIFE = "spares", "half-life"
 #: In place of columns by which jobs are grouped: each job by itself.
 JOB = "job"
 #: Before what each job must ask for at least.
@@ -61,17 +61,25 @@ class Quota:
         resources of the jobs' units, such as ``mem`` [MB] and ``gpu``. ``gpu-minutes``,
         ``processor-minutes`` and so on are what running jobs still may use: each its GPUs times
         what is left of its requested time. A job starts once that, with its GPUs times its own
-        requested time, is at most the bound; time alone lets it start, to the second. Of one job
-        also those of :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
+        requested time, is at most the bound; time alone lets it start, to the second. Of
+        ``gpu-minutes-used``, a budget, jobs start as long as those that ran or run have used less
+        than the bound; of ``gpu-minutes-in-all`` if what has been used, what running jobs still may
+        use, and what the job asks for is at most the bound. What has been used counts as jobs stop,
+        and after every five minutes, or ``calc_period`` of Slurm's backfilling. Of one job also
+        those of :data:`hpcgym.workload.amounts.OF_ONE_JOB`.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
     least : amount -> the least that a job must ask for, likewise; only of one job.
     of_table : whether it stands in a table of a site, of which a log need not have all.
+    half_life_s : time in which half of what has been used is forgotten [s], as Slurm does by
+        PriorityDecayHalfLife, or a text such as ``"7d"``; None: nothing is, and of quotas that are
+        no budgets.
 
     Raises
     ------
-    HpcgymError : an unknown column or amount, an amount of one job, or a least one, of several, or
-        a bound that is not from 1, of resources from 0, to below 10^12.
+    HpcgymError : an unknown column or amount, an amount of one job, or a least one, of several, a
+        bound that is not from 1, of resources from 0, to below 10^12, or a half-life that is not
+        whole seconds from 1 on.
 
     Examples
     --------
@@ -86,6 +94,7 @@ class Quota:
     spares: tuple[str, ...] = ()
     least: Any = ()  # kept as a tuple of pairs
     of_table: bool = field(default=False, compare=False)
+    half_life_s: Any = None  # kept as whole seconds, or None
 
     def __post_init__(self) -> None:
         for kind in ("bounds", "least"):
@@ -111,6 +120,10 @@ class Quota:
                     f"quota: {name} must be a whole number from {fewest} to below 10^12, not"
                     f" {most!r}"
                 )
+        if self.half_life_s is not None:
+            half_life = whole_seconds(f"quota: {_HALF_LIFE}", self.half_life_s, 1)
+            budgets = any(amount_called(name).budget for name, _ in self.bounds)
+            object.__setattr__(self, "half_life_s", half_life if budgets else None)
         if self.least and not self.of_a_job:
             least = ">=".join(map(str, self.least[0]))
             raise HpcgymError(f"quota: {least} is of one job: job:{least}")
@@ -123,6 +136,7 @@ class Quota:
     def __str__(self) -> str:
         of = [*(f"{column}={name}" for column, name in self.where), *self.each] or [_ALL[0]]
         of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
+        of += [f"{_HALF_LIFE}={self.half_life_s}"] * (self.half_life_s is not None)
         bounds = [f"{name}={most}" for name, most in self.bounds]
         bounds += [f"{name}{_AT_LEAST}={least}" for name, least in self.least]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
@@ -141,10 +155,15 @@ class Quota:
         each: list[str] = []
         where: list[tuple[str, str]] = []
         spares: list[str] = []
+        half_life: int | float | None = None
         for part in (part.strip() for part in of.split("/")):
             column, equals, name = (piece.strip() for piece in part.partition("="))
             if column == _SPARES and equals:
                 spares += map(str.strip, name.split(OR))
+            elif column == _HALF_LIFE:
+                half_life = seconds_of(name)
+                if half_life is None:
+                    raise HpcgymError(f"quota {text!r}: {name!r} is no duration such as 7d")
             elif equals:
                 where.append((column, name))
             elif part not in _ALL:
@@ -165,9 +184,15 @@ class Quota:
                 )
             named[name] = bound
         try:
-            return cls(tuple(each), tuple(where), amounts, tuple(spares), least)
+            quota = cls(
+                tuple(each), tuple(where), amounts, tuple(spares), least, half_life_s=half_life
+            )
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
+        if half_life is not None and quota.half_life_s is None:
+            such = "such as gpu-minutes-used"
+            raise HpcgymError(f"quota {text!r}: only what has been used has a half-life, {such}")
+        return quota
 
     @property
     def of_a_job(self) -> bool:
@@ -281,6 +306,11 @@ def bind_jobs(quotas: Iterable[Quota]) -> bool:
 def bound_submissions(quotas: Iterable[Quota]) -> bool:
     """Return whether one of some quotas bounds how many jobs may run or wait."""
     return any(quota.submitted for quota in quotas)
+
+
+def are_budgets(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds what jobs have used."""
+    return any(amount_called(name).budget for quota in quotas for name in quota.running)
 
 
 def weigh_time(quotas: Iterable[Quota]) -> bool:
