@@ -174,9 +174,13 @@ PROVED = {
 
 
 def marks(place: str, rules: str) -> list[pytest.MarkDecorator]:
-    """Orders beside restrictions, and most of those on nodes, are slow."""
+    """Orders beside restrictions, most of those on nodes, and two kinds of minutes are slow."""
     slow = "usage|anew|state|network" if " " in rules else "anew"
-    slow += {"pool": "", "nodes": "|stop|follow", "failing": "|stop|learned|function"}[place]
+    slow += {
+        "pool": "|budget minutes",
+        "nodes": "|stop|follow",
+        "failing": "|stop|learned|function",
+    }[place]
     return [pytest.mark.slow] * bool(re.search(slow, rules))
 
 
