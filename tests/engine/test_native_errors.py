@@ -29,6 +29,11 @@ QUOTAS = {
     "of_cluster": np.zeros(1, np.int64),
     "step": np.ones(1, np.int64),
     "left": np.array([2]),
+    "budgets": np.zeros(1, np.int64),
+    "half_lives": np.zeros(1, np.int64),
+    "period": np.array([300]),
+    "used": np.zeros(0),
+    "used_at": np.zeros(1, np.int64),
     "windows": np.zeros((0, 3), np.int64),
     "window_nodes": np.zeros((0, 0), np.uint8),
 }

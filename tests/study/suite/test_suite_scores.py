@@ -21,7 +21,7 @@ from hpcgym.study.suite.board import OnLog, board_of, row_of, scored
 from hpcgym.study.suite.proofs import Proof
 from hpcgym.study.suite.submissions import metrics_of, read
 from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
-from hpcgym.workload.archive import find_trace
+from hpcgym.workload.archive import find
 
 
 def test_a_tiny_case_by_hand() -> None:
@@ -258,11 +258,11 @@ def test_submissions_are_compared_in_pairs(played: Callable[[str, str], Path]) -
 
 
 def test_each_log_is_played_by_an_agent_that_has_not_seen_it(
-    monkeypatch: pytest.MonkeyPatch, trace: Callable[[str], Path]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task, seen = tasks()["order"], []
-    for log in task.logs:
-        trace(find_trace(log.workload).file)
+    if missing := [log.name for log in task.logs if find(log.workload) is None]:
+        pytest.skip(f"{', '.join(missing)} are not on this machine")
 
     class Learner:
         scheduler = find_scheduler("saf")
