@@ -9,8 +9,8 @@ The last quarter of what an agent may learn from is set apart: by it a mean is c
 better there than what the search began with, and the search ends when that gets no better. Last,
 the best of these means are held against the gate on all of it, also at higher loads: an order may
 keep the gate on a quiet first half and starve jobs in a crowded second one. The first that keeps it
-is returned; if none does, what lies between the best and where the search began is tried, and of
-all that was tried the one that exceeds the gate least.
+is returned. If none does, vectors between the best and where the search began are tried, too. If
+none of these does either, the search returns what exceeds the gate least.
 
 A searcher is a class with a ``vector``, what scheduler a vector is, and how it is searched:
 :class:`hpcgym.agents.rule_es.RuleEs` and :class:`hpcgym.agents.net_es.NetEs` are two.

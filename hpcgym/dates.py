@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
 from hpcgym.headers import header_number
-from hpcgym.units import DAY_S, HOUR_S, MINUTE_S, duration, nearest_second
+from hpcgym.units import HOUR_S, duration, nearest_second, seconds_of
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
 # ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
@@ -120,8 +120,8 @@ def time_text(header: Mapping[str, list[str]], time: int) -> str:
     """
     zero = zero_of(header, time)
     if zero is None:
-        shown_s = 1 if time < HOUR_S else MINUTE_S if time < DAY_S else HOUR_S
-        return duration(time) if time % shown_s == 0 else f"{time} s"
+        text = duration(time)
+        return text if seconds_of(text) == time else f"{time} s"  # durations are rounded
     date = datetime.fromtimestamp(zero + time, zone_of(header)[0])
     text = f"{date:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
     return f"{text}{date:%z}" if date.fold else text  # the hour that a clock shows twice

@@ -497,7 +497,7 @@ class PeriodReading(WeekReading):
 
 
 def _time_in(workload: Workload, option: str, text: str) -> int:
-    """Return a time of a workload's clock [s], which is none before its first submission."""
+    """Return a time of a workload's clock [s]; one before its first submission is refused."""
     from hpcgym.dates import time_text
     from hpcgym.scheduler.restrictions import second_of
 

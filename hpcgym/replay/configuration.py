@@ -18,6 +18,7 @@ from hpcgym.names import CONSTRAINT, CORE, LICENCE, MEMORY, UNITS_PER_NODE
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_conf import is_safe
 from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload
 from hpcgym.workload.amounts import amount_called, tres_of, weights_of
@@ -472,7 +473,7 @@ def settings_of(conf: SlurmConf) -> dict[str, str]:
         # of a job's size Slurm takes the mean of its shares of processors and of nodes; jobs here
         # ask for no nodes, and the simulator counts processors alone
         settings[_SIZE] = str(2 * _weight(conf, _SIZE))
-    if "safe" in conf.said("accountingstorageenforce"):
+    if is_safe(conf):
         settings[ENFORCED] = "safe"
     parameters = usual | conf.parameters
     written = [f"{name}={value}" if value else name for name, value in parameters.items()]

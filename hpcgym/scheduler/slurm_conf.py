@@ -193,7 +193,7 @@ def _warn(read: SlurmRules) -> None:
         text = f"{path}: AccountingStorageTRES does not track {', '.join(untracked)}"
         why = "a dump may not tell which jobs have it, and Slurm itself keeps no limit of it"
         warn_caller(f"{text}: {why}", HpcgymWarning)
-    if not _is_safe(read.conf) and are_budgets(read.scheduler.quota):
+    if not is_safe(read.conf) and are_budgets(read.scheduler.quota):
         text = f"{path}: without AccountingStorageEnforce=safe Slurm ends running jobs"
         warn_caller(f"{text} once GrpTRESMins is used up; here they run on", HpcgymWarning)
     has = read.conf.cluster.node_resources
@@ -265,7 +265,7 @@ def _rules(
     if why := _why_no_budgets(conf):
         known = without_budgets(known, why)[0]
         members = without_budgets(members, why)[0]
-    forgets = _seconds(conf, "PriorityDecayHalfLife") or None
+    forgets = _half_life_s(conf)
     if fair_share is not None:
         fair_share = replace(fair_share, factors=slurm_qos.usage_factors(known))
         if members:
@@ -281,7 +281,7 @@ def _rules(
     of_members = slurm_assoc.limits_as_quotas(members, in_place)[0]
     of_members = [replace(quota, half_life_s=forgets) for quota in of_members]
     quotas += slurm_qos.by_limit_factors(of_members, known)
-    if _is_safe(conf):
+    if is_safe(conf):
         quotas = [_in_all(quota) for quota in quotas]
     quotas = of_tables([*_licences(conf), *(_of_sole_types(quota, conf) for quota in quotas)])
     return Scheduler(
@@ -298,7 +298,7 @@ def _why_no_budgets(conf: SlurmConf) -> str:
     return "PriorityUsageResetPeriod is not simulated" if resets else ""
 
 
-def _is_safe(conf: SlurmConf) -> bool:
+def is_safe(conf: SlurmConf) -> bool:
     """Return whether jobs start only if a budget suffices up to their requested time."""
     enforced = conf.said("accountingstorageenforce").split(",")
     return "safe" in map(str.strip, enforced)
@@ -307,8 +307,12 @@ def _is_safe(conf: SlurmConf) -> bool:
 def keeps_budget(conf: SlurmConf, quota: Quota) -> bool:
     """Return whether a Slurm of a file keeps a budget of all, or of accounts, as it is."""
     kinds = {amount_called(name).budget for name in quota.running} - {0}
-    forgets = _seconds(conf, "PriorityDecayHalfLife") or None
-    return _is_safe(conf) and kinds <= {IN_ALL} and quota.half_life_s == forgets
+    return is_safe(conf) and kinds <= {IN_ALL} and quota.half_life_s == _half_life_s(conf)
+
+
+def _half_life_s(conf: SlurmConf) -> int | None:
+    """Return in what time half of what budgets have used is forgotten [s]; None: nothing is."""
+    return _seconds(conf, "PriorityDecayHalfLife") or None
 
 
 def _in_all(quota: Quota) -> Quota:

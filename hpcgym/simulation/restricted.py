@@ -209,7 +209,7 @@ def _counting(
         left.append(np.full(n_groups, most * amount_called(name).unit))
         half_lives.append(np.full(n_groups, quota.half_life_s or 0))
         if now is not None and amount_called(name).budget:
-            used.append(_used_before(workload, quota, name, n_groups, use_period))
+            used.append(_used_before(workload, quota, name, n_groups, now, use_period))
         else:
             used.append(np.zeros(n_groups))
         n_counts += n_groups
@@ -237,11 +237,11 @@ def _counting(
 
 
 def _used_before(
-    workload: Workload, quota: Quota, name: str, n_groups: int, period: int
+    workload: Workload, quota: Quota, name: str, n_groups: int, now: int, period: int
 ) -> NDArray[np.float64]:
     """Return what each group had used as an extract begins, of jobs that had ended, (n_groups,).
 
-    It is as of the last multiple of the period, beside what jobs used after that.
+    It is as of ``now``, the last multiple of the period, beside what jobs used after that.
     """
     used = np.zeros(n_groups)
     past, _, ends = past_jobs(workload)
@@ -254,8 +254,6 @@ def _used_before(
     rows = np.flatnonzero(of_past >= 0)
     rate = asked_of(past, [amount_called(name).of])[rows, 0]
     end = ends[rows]
-    assert workload.initial is not None
-    now = (workload.initial.begin - 1) // period * period
     seconds = _weighed_run(end - recorded_run_time(past)[rows], end, now, period, quota.half_life_s)
     np.add.at(used, of_past[rows], rate * seconds)
     return used

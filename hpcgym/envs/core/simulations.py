@@ -300,10 +300,8 @@ class Simulations:
 
     def widen(self, widths: Mapping[str, int]) -> None:
         """Make rows of an episode at least so wide, by name."""
-        rows = vars(self.batch)
-        narrow = {
-            name: rows[name] for name, own in _widths_of(self.batch).items() if own < widths[name]
-        }
+        now = _widths_of(self.batch).items()
+        narrow = [name for name, width in now if width < widths[name]]
         if not narrow:
             return
         kept = self.__getstate__()["_stepper"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,13 +50,11 @@ def check_owner(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     """Raise unless a snapshot is of simulation ``e``, or of others with the same arguments."""
     if not isinstance(snapshot, Snapshot):
         raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
-    log = snapshot.world or simulations.world(e)
-    same = snapshot.world is None or log.is_like(simulations.worlds[0])
-    try:
-        world = simulations.world_to_play(log, snapshot.name)
-    except HpcgymError:  # its episodes are others
-        same = False
-    if not same or snapshot.owner != simulations.fingerprint(world):
+    log, world = snapshot.world or simulations.world(e), None
+    if snapshot.world is None or log.is_like(simulations.worlds[0]):
+        with suppress(HpcgymError):  # the log has no episode of this name
+            world = simulations.world_to_play(log, snapshot.name)
+    if world is None or snapshot.owner != simulations.fingerprint(world):
         raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
 
 
